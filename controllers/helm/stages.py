@@ -20,6 +20,7 @@ from controllers.helm.owners import Owners
 from controllers.helm.running import engine
 from controllers.helm.running.acting import Actor
 from controllers.helm.running.engine import Engine
+from controllers.helm.running.freshness import Freshness
 from controllers.helm.running.memory import Memory
 from controllers.helm.running.records import Records
 from controllers.helm.running.releasing import Releaser
@@ -58,7 +59,8 @@ async def build(  # noqa: PLR0913 - what the passes are made of
 ) -> tuple[HelmReleaseReconciler, HelmReleaseFinalizer]:
     """Return what reconciles and what finalizes."""
     owners = Owners(lookup, enqueue)
-    settings, memory, records = Settings.of(options), Memory(), Records(enqueue)
+    settings, memory = Settings.of(options), Memory()
+    records = Records(enqueue, Freshness(lambda: watched.stored.revision))
     policy = references.under(watched.granted, options)
     reader = ChartReader(
         {kind: (gvk, informer.get) for kind, (gvk, informer) in watched.sources.items()},

@@ -18,6 +18,7 @@ from controllers.helm.helmrelease import HelmReleaseReconciler
 from controllers.helm.owners import Owners
 from controllers.helm.running.acting import Actor
 from controllers.helm.running.engine import Engine
+from controllers.helm.running.freshness import Freshness
 from controllers.helm.running.memory import Memory
 from controllers.helm.running.records import Records
 from controllers.helm.running.releasing import Releaser
@@ -173,7 +174,7 @@ class World:
             policy=policy,
             sources=AnySource(),
         )
-        self.records = Records(enqueue)
+        self.records = Records(enqueue, Freshness(lambda: 0))
         self.owners = Owners(lambda key: self.objects.get(("HelmRelease", key)), enqueue)
         engine = Engine(run=self.helm.run, records=self.records)
         memory = Memory()

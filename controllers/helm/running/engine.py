@@ -19,8 +19,9 @@ from toolkit.apply.order import Identity
 from toolkit.errors import TransientError
 from toolkit.helm import actions
 from toolkit.helm.actions import Chart, Order, Outcome
-from toolkit.helm.gates import Response
-from toolkit.helm.witness import Seen, Witness
+from toolkit.helm.gates import Exchanging, Response
+from toolkit.helm.recent import Recent
+from toolkit.helm.witness import Witness
 from toolkit.kube.client import Client
 from toolkit.native.calls import EngineError
 from toolkit.native.pool import WorkerDiedError, WorkerTimeoutError
@@ -100,26 +101,31 @@ class Engine:
             PenstockError: it did not end, or no worker could run it.
         """
         if not target.followed:
-            return await self._run(target, order, traces, _unseen)
-        self.records.follow(target.owner, Place(target.storage_namespace, target.name))
+            return await self._run(target, order, traces, target.client)
+        place = Place(target.storage_namespace, target.name)
+        self.records.follow(target.owner, place)
         failed: EngineError | None = None
         with self.records.acting(target.owner) as seen:
+            witness = Witness(target.client, seen, methods=_WRITES | _READS)
+            keeping = Recent(witness, lambda: self.records.since(place))
             try:
-                return await self._run(target, order, traces, seen)
+                return await self._run(target, order, traces, keeping)
             except LostError:
                 raise
             except EngineError as error:
                 failed = error  # it has ended by itself, so all that it wrote was seen
         raise failed
 
-    async def _run(self, target: Target, order: Order, traces: Traces, seen: Seen) -> Outcome:
+    async def _run(
+        self, target: Target, order: Order, traces: Traces, keeping: Exchanging
+    ) -> Outcome:
         release = actions.Release(
             cluster=target.cluster,
             name=target.name,
             namespace=target.namespace,
             storage_namespace=target.storage_namespace,
             acting=Witness(target.client, traces, methods=_WRITES),
-            keeping=Witness(target.client, seen, methods=_WRITES | _READS),
+            keeping=keeping,
         )
         try:
             return await self.run(release, order)
@@ -158,7 +164,3 @@ class _Nobody:
 
 
 _LOAD_SECONDS: Final = 60.0
-
-
-def _unseen(method: str, path: str, answer: Json) -> None:
-    """Take nothing."""

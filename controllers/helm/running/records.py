@@ -9,13 +9,14 @@ It reads no record, and knows the cluster that we run on alone: elsewhere storag
 
 import re
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Final, TypeAlias
 
 import msgspec
 
+from controllers.helm.running.freshness import Freshness
 from controllers.waking import Enqueue
 from toolkit.apply.projection import older
 from toolkit.kube.informer import Change
@@ -57,8 +58,9 @@ class _Known:
 class Records:
     """What is known of the records of every release; ``enqueue`` is told of strange changes."""
 
-    def __init__(self, enqueue: Enqueue) -> None:
+    def __init__(self, enqueue: Enqueue, fresh: Freshness) -> None:
         self._enqueue = enqueue
+        self._fresh = fresh
         self._known: dict[ObjectKey, _Known] = {}
         self._owners: defaultdict[Place, set[ObjectKey]] = defaultdict(set)
         self._present: defaultdict[Place, set[str]] = defaultdict(set)
@@ -94,6 +96,10 @@ class Records:
         """Tell whether the watch, once it has synced, shows no record of a release."""
         return not self._present.get(place)
 
+    def since(self, place: Place) -> int:
+        """Return the resourceVersion that a list of them must have reached; 0 for the newest."""
+        return self._fresh.since(place)
+
     @contextmanager
     def acting(self, owner: ObjectKey) -> Iterator["_Seen"]:
         """Give what takes the answers of an action; the watch is judged by them after the block.
@@ -103,7 +109,7 @@ class Records:
         known = self._known[owner]
         known.held, known.read = [], False
         try:
-            yield _Seen(known)
+            yield _Seen(known, self._present, self._fresh)
             known.read = True
         finally:
             held, known.held = known.held, None
@@ -119,6 +125,7 @@ class Records:
         present = self._present[place]
         if change.new is None:
             present.discard(change.key.name)
+            self._fresh.gone(place, change.key.name)
         else:
             present.add(change.key.name)
         if not present:
@@ -149,8 +156,12 @@ class _Seen:
 
     METHODS: Final = frozenset({"GET", "POST", "PUT", "DELETE"})
 
-    def __init__(self, known: _Known) -> None:
+    def __init__(
+        self, known: _Known, present: Mapping[Place, Collection[str]], fresh: Freshness
+    ) -> None:
         self._known = known
+        self._present = present
+        self._fresh = fresh
 
     def __call__(self, method: str, path: str, answer: Json) -> None:
         """Note which version a record has by now (``toolkit.helm.witness.Seen``)."""
@@ -161,9 +172,13 @@ class _Seen:
                 for item in answer["items"]
             }
         elif method == "DELETE":
-            self._known.versions.pop(name, None)
+            present = name in self._present.get(self._known.place, ())
+            version = self._known.versions.pop(name, "")
+            self._fresh.drop(self._known.place, name, version, present=present)
         elif name := str(dig(answer, "metadata", "name", default="")):
-            self._known.versions[name] = _version(answer)
+            self._known.versions[name] = version = _version(answer)
+            if method != "GET":
+                self._fresh.wrote(self._known.place, name, version)
 
 
 def _version(obj: Json) -> str:

@@ -2,6 +2,7 @@
 
 import pytest
 
+from controllers.helm.running.freshness import Freshness
 from controllers.helm.running.records import Place, Records, version_of
 from toolkit.kube.informer import Change
 from toolkit.objects import Json, ObjectKey
@@ -16,13 +17,28 @@ class World:
 
     def __init__(self) -> None:
         self.woken: list[str] = []
-        self.records = Records(lambda key, trigger: self.woken.append(f"{key} {trigger}"))
+        self.shown = 8
+        self.records = Records(
+            lambda key, trigger: self.woken.append(f"{key} {trigger}"),
+            Freshness(lambda: self.shown),
+        )
         self.records.follow(OWNER, PLACE)
 
     def reads(self, **versions: str) -> None:
         """Have an action list the records."""
         with self.records.acting(OWNER) as seen:
             seen("GET", PATH, {"items": [self.record(n, v) for n, v in versions.items()]})
+
+    def writes(self, method: str, name: str, version: str = "") -> None:
+        """Have an action write a record, or delete it."""
+        answer = self.record(name, version) if version else {"kind": "Status"}
+        with self.records.acting(OWNER) as seen:
+            seen(method, f"{PATH}/{self.named(name)}" if method != "POST" else PATH, answer)
+
+    @property
+    def since(self) -> int:
+        """Return the resourceVersion that a list of the records must have reached."""
+        return self.records.since(PLACE)
 
     def shows(self, name: str, old: str | None, new: str | None) -> None:
         """Have the watch show a change of a record."""
@@ -154,3 +170,79 @@ def test_the_watch_tells_whether_a_release_exists() -> None:
 
 def test_only_the_version_of_a_record_is_kept() -> None:
     assert version_of(b'{"metadata": {"name": "x", "resourceVersion": "7"}, "data": {}}') == "7"
+
+
+def test_a_list_must_show_what_the_watch_has_shown() -> None:
+    world = World()
+
+    assert world.since == 8
+
+
+def test_a_list_is_the_newest_while_nothing_is_known_of_the_watch() -> None:
+    world = World()
+    world.writes("POST", "v1", "10")
+
+    world.shown = 0
+
+    assert world.since == 0
+
+
+@pytest.mark.parametrize("method", ["POST", "PUT"])
+def test_a_list_must_show_what_was_written(method: str) -> None:
+    world = World()
+
+    world.writes(method, "v1", "10")
+
+    assert world.since == 10
+    assert world.records.since(Place("other", "app")) == 10
+
+
+def test_a_list_is_the_newest_until_the_watch_shows_a_deletion() -> None:
+    world = World()
+    world.shows("v1", None, "5")
+
+    world.writes("DELETE", "v1")
+
+    assert (world.since, world.records.since(Place("other", "app"))) == (0, 8)
+    world.shows("v1", "5", None)
+    assert world.since == 8
+
+
+def test_a_list_is_the_newest_after_a_deletion_of_what_the_watch_has_not_shown() -> None:
+    world = World()
+    world.writes("POST", "v1", "10")
+
+    world.writes("DELETE", "v1")
+
+    assert world.since == 0
+
+
+def test_a_deletion_that_the_watch_has_shown_before_its_answer_is_over() -> None:
+    world = World()
+    world.shows("v1", None, "5")
+
+    with world.records.acting(OWNER) as seen:
+        world.shows("v1", "5", None)
+        seen("DELETE", f"{PATH}/{world.named('v1')}", {"kind": "Status"})
+
+    assert world.since == 8
+
+
+def test_a_record_that_is_written_again_ends_the_doubt() -> None:
+    world = World()
+    world.shows("v1", None, "5")
+    world.writes("DELETE", "v1")
+
+    world.writes("POST", "v1", "12")
+
+    assert world.since == 12
+
+
+def test_what_an_owner_deleted_is_known_after_it_is_forgotten() -> None:
+    world = World()
+    world.shows("v1", None, "5")
+    world.writes("DELETE", "v1")
+
+    world.records.forget(OWNER)
+
+    assert world.since == 0
