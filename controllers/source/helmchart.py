@@ -36,6 +36,7 @@ from controllers.source.charts import (
 from controllers.source.replacement import replacing
 from controllers.source.signatures import Policy, Verify
 from controllers.source.source import Fetched, File, Scratch, Upstream
+from crds.helm import GROUP
 from crds.kind import Kind
 from crds.meta import Artifact
 from crds.source_helm import HelmChart, HelmRepository
@@ -43,6 +44,7 @@ from toolkit.chart import values, version
 from toolkit.chart.charts import Built, PackageRequest
 from toolkit.chart.errors import ChartPullError, MetadataPatchError
 from toolkit.errors import StalledError, TransientError
+from toolkit.kube.reconciliation import FINALIZER
 from toolkit.kube.secrets import Secrets
 from toolkit.objects import ObjectKey
 from toolkit.remote.oci.oci import Descriptor
@@ -52,6 +54,8 @@ from toolkit.verify.subject import Subject
 SUMMARY: Final = "source.penstock.dev/summary"
 """Artifact metadata: the Ready message."""
 
+_OWNER: Final = f"{GROUP}/name"
+"""Label of what a HelmRelease made."""
 _PACKAGED: Final = "packaged"
 _UNVERIFIED: Final = "ChartVerificationError"
 
@@ -216,6 +220,19 @@ class HelmChartSource:
 def parents(obj: HelmChart) -> Iterator[tuple[str, str]]:
     """Yield kind and name of the source that holds the chart."""
     yield obj.spec.source_ref.kind, obj.spec.source_ref.name
+
+
+def held(obj: HelmChart) -> bool:
+    """Tell whether a HelmChart gets the finalizer, by which its deletion waits for its artifacts.
+
+    Those that a HelmRelease made get none: each would cost the deletion of the release a write.
+    """
+    return _OWNER not in obj.metadata.labels
+
+
+def leaves(obj: HelmChart) -> bool:
+    """Tell whether a HelmChart goes without waiting for its artifacts to be deleted."""
+    return FINALIZER not in obj.metadata.finalizers
 
 
 def _metadata(obj: HelmChart, located: Located) -> str:

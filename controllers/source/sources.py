@@ -59,12 +59,17 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One kind. ``static`` tells which of its objects are only looked up, never reconciled."""
+    """One kind.
+
+    ``static`` tells which of its objects are only looked up, never reconciled, and ``held`` which
+    have a finalizer until their artifacts are deleted.
+    """
 
     kind: Kind[Any]
     make: Callable[[Services], Source[Any, Any]]
     parents: Callable[[Any], Parents] = lambda _: ()
     static: Callable[[Any], bool] = lambda _: False
+    held: Callable[[Any], bool] = lambda _: True
 
 
 def _git(services: Services) -> GitRepositorySource:
@@ -147,5 +152,5 @@ SOURCES: Final = (
     # The index of a chart repository.
     Row(kind=HELM_REPOSITORY, make=_helm_repository, static=helmrepository.static),
     # One chart, out of any of these but a registry's own artifacts.
-    Row(kind=HELM_CHART, make=_helm_chart, parents=helmchart.parents),
+    Row(kind=HELM_CHART, make=_helm_chart, parents=helmchart.parents, held=helmchart.held),
 )

@@ -1,5 +1,8 @@
 """HelmReleases with the real engine: from an index to objects, other versions, repair, the end."""
 
+from http import HTTPStatus
+
+import aiohttp
 import pytest
 
 from tests.e2e.conftest import CONFIG_MAP, DEPLOYMENT, Space, condition
@@ -63,12 +66,20 @@ async def test_release_is_installed_upgraded_healed_and_uninstalled(space: Space
     await space.told(f"ConfigMap/{space.namespace}/app configured", HELM_RELEASE)
     assert (await settings(space))["colour"] == "red"
     await at(space, "1.1.0")
+    chart = await space.get(HELM_CHART, f"{space.namespace}-app")
 
     await space.world.api.delete(HELM_RELEASE, "app", space.namespace)
     await space.world.gone(HELM_RELEASE, space.namespace, "app")
     assert await records(space) == []
     assert not await space.world.exists(CONFIG_MAP, space.namespace, "app")
     await space.world.gone(HELM_CHART, space.namespace, f"{space.namespace}-app")
+    assert "finalizers" not in chart["metadata"]
+    await until(lambda: _missing(chart["status"]["artifact"]["url"]))
+
+
+async def _missing(url: str) -> bool:
+    async with aiohttp.ClientSession() as session, session.get(url) as response:
+        return response.status == HTTPStatus.NOT_FOUND
 
 
 async def test_failing_upgrade_is_rolled_back_and_a_correction_is_released(space: Space) -> None:

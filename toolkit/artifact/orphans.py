@@ -1,8 +1,8 @@
-"""Remove what was stored for ExternalArtifacts that are gone.
+"""Remove what was stored for objects that are gone and had no finalizer.
 
-Nothing of ours reconciles that kind, so no finalizer waits for the store: anyone who follows the
-kind removes the artifacts of an object that it sees go, and now and then all owners in the store
-are held against the API server, for what was missed.
+Nothing waits for the store when such an object is deleted. The process that follows its kind
+removes the artifacts of an object that it sees go. Now and then it holds all owners in the store
+against the API server, for what was missed.
 """
 
 import asyncio

@@ -79,7 +79,11 @@ class ControllerOptions:
 
 
 class Controller(Generic[T]):
-    """Runs the passes of one kind. Objects that are ``static`` are only looked up by others."""
+    """Runs the passes of one kind.
+
+    Objects that are ``static`` are only looked up by others. Only those that are ``held`` get the
+    finalizer. What is to be undone for the others is not up to a pass.
+    """
 
     def __init__(  # noqa: PLR0913 - the parts a controller is made of
         self,
@@ -93,6 +97,7 @@ class Controller(Generic[T]):
         field_manager: str,
         retry_interval: Callable[[T], float | None] = lambda _: None,
         static: Callable[[T], bool] = lambda _: False,
+        held: Callable[[T], bool] = lambda _: True,
     ) -> None:
         self.gvk = GroupVersionKind(*kind.gvk)
         self.name = self.gvk.kind.lower()
@@ -118,6 +123,7 @@ class Controller(Generic[T]):
         self._recorder = recorder
         self._retry_interval = retry_interval
         self._static = static
+        self._held = held
         self._queue = WorkQueue(
             self.name,
             min_delay=options.min_retry_delay,
@@ -228,7 +234,7 @@ class Controller(Generic[T]):
         self._queue.forget(rec.key)
         try:
             if not self._static(rec.obj):
-                rec.adopt(await self._writer.finalizer(rec.obj, present=True))
+                await self._hold(rec)
             meta, status = rec.obj.metadata, rec.obj.status
             if not status.conditions and status.observed_generation not in {0, meta.generation}:
                 rec.status({"observedGeneration": meta.generation})
@@ -269,8 +275,12 @@ class Controller(Generic[T]):
 
     async def _advance(self, rec: Reconciliation[T]) -> Outcome:
         require_spec(rec.obj)
-        rec.adopt(await self._writer.finalizer(rec.obj, present=True))
+        await self._hold(rec)
         return await self._reconcile(rec)
+
+    async def _hold(self, rec: Reconciliation[T]) -> None:
+        if self._held(rec.obj):
+            rec.adopt(await self._writer.finalizer(rec.obj, present=True))
 
     async def _delete(self, rec: Reconciliation[T]) -> None:
         await self._finalize(rec)

@@ -14,7 +14,6 @@ from crds import HELM_CHART
 from crds.helm import GROUP, HelmRelease
 from crds.helm_parts import ChartTemplate
 from toolkit.errors import AccessDeniedError
-from toolkit.kube.reconciliation import FINALIZER
 from toolkit.objects import Json, ObjectKey, dig
 
 OWNER_NAME: Final = f"{GROUP}/name"
@@ -55,7 +54,6 @@ def desired(obj: HelmRelease) -> Json | None:
         "name": place.name,
         "namespace": place.namespace,
         "labels": {**(said.labels if said else {}), **owner},
-        "finalizers": [FINALIZER],  # its controller would add it, at one more write
     }
     if said and said.annotations:
         metadata["annotations"] = dict(said.annotations)

@@ -10,7 +10,8 @@ import msgspec
 import pytest_asyncio
 
 import crds
-from controllers.source.externalartifact import KIND, Janitor
+from controllers.source.externalartifact import KIND
+from controllers.source.janitor import Janitor
 from crds.meta import Artifact
 from crds.source_external import ExternalArtifact
 from tests.fakes.apiserver import FakeApiServer
@@ -31,9 +32,8 @@ class Bench:
         self.store = Storage(
             root / "store", advertised="localhost", retention_ttl=0, retention_records=1
         )
-        self.janitor = Janitor(client, self.store)
         self.informer = Informer(client, KIND, decode=msgspec.json.Decoder(ExternalArtifact).decode)
-        self.informer.subscribe(self.janitor.saw)
+        self.janitor = Janitor(client, self.store, self.informer, uploads=True)
 
     async def upload(self, name: str, content: str = "1") -> Artifact:
         tree = self.root / f"tree-{name}-{content}"

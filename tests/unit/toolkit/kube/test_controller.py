@@ -49,6 +49,7 @@ class Bench:
             recorder=self,
             field_manager="gotk-source-controller",
             static=lambda obj: obj.spec.url.startswith("ssh://"),
+            held=lambda obj: "example.com/made" not in obj.metadata.labels,
         )
 
     def emit(self, event: Event) -> None:
@@ -256,6 +257,38 @@ def test_a_static_object_is_left_alone() -> None:
 
     assert bench.passes == []
     assert bench.server.count("PATCH", "") == bench.server.count("PUT", "") == 0
+
+
+@pytest.mark.parametrize("suspend", [False, True])
+def test_an_object_that_nothing_holds_gets_no_finalizer(*, suspend: bool) -> None:
+    async def scenario(bench: Bench) -> None:
+        spec = SPEC | ({"suspend": True} if suspend else {})
+        made = {"labels": {"example.com/made": ""}, "generation": 1}
+        bench.server.put(REPOS, "a", spec=spec, metadata=made, status=dict(NEVER_SEEN))
+        await bench.until(lambda: bench.status != NEVER_SEEN)
+        await bench.idle()
+        assert "finalizers" not in bench.object["metadata"]
+        bench.server.remove(REPOS, "a")
+        await bench.idle()
+
+    bench = work(scenario)
+
+    assert (len(bench.passes), bench.finalized) == (0 if suspend else 1, [])
+    assert bench.server.count("PATCH", "") == 1
+
+
+def test_an_object_that_nothing_holds_is_finalized_if_it_has_the_finalizer() -> None:
+    async def scenario(bench: Bench) -> None:
+        bench.put(labels={"example.com/made": ""}, finalizers=[FINALIZER])
+        await bench.until(lambda: bench.condition("Ready"))
+        bench.server.remove(REPOS, "a")
+        await bench.until(lambda: bench.finalized)
+        await bench.idle()
+
+    bench = work(scenario)
+
+    assert bench.finalized == ["a"]
+    assert (REPOS, "default", "a") not in bench.server.objects
 
 
 NEVER_SEEN = {"observedGeneration": -1}

@@ -31,7 +31,6 @@ def test_a_chart_stands_beside_its_source_and_names_its_owner() -> None:
                 "helm.toolkit.fluxcd.io/name": "app",
                 "helm.toolkit.fluxcd.io/namespace": "team",
             },
-            "finalizers": ["finalizers.fluxcd.io"],
         },
         "spec": {
             "chart": "shop",

@@ -1,0 +1,160 @@
+"""The artifacts of HelmCharts that a HelmRelease made go with them, and those of others do not."""
+
+import asyncio
+import contextlib
+from collections.abc import AsyncIterator, Callable
+from pathlib import Path
+
+import msgspec
+import pytest
+import pytest_asyncio
+
+import crds
+from controllers.source import helmchart
+from controllers.source.janitor import Janitor
+from crds.source_helm import HelmChart
+from tests.fakes.apiserver import FakeApiServer
+from toolkit.artifact.ignore import Ignore
+from toolkit.artifact.storage import Owner, Storage
+from toolkit.kube.client import Client
+from toolkit.kube.informer import Informer
+from toolkit.kube.reconciliation import FINALIZER
+from toolkit.objects import GroupVersionKind
+
+KIND = GroupVersionKind(*crds.HELM_CHART.gvk)
+PLURAL = crds.HELM_CHART.plural
+MADE = {"helm.toolkit.fluxcd.io/name": "app", "helm.toolkit.fluxcd.io/namespace": "team"}
+SPEC = {"chart": "app", "interval": "5m", "sourceRef": {"kind": "HelmRepository", "name": "charts"}}
+
+
+class Bench:
+    """A janitor of HelmCharts, the API server that it follows and the store that it tidies."""
+
+    def __init__(
+        self,
+        server: FakeApiServer,
+        client: Client,
+        root: Path,
+        caplog: pytest.LogCaptureFixture,
+    ) -> None:
+        self.server, self.client, self.root, self.caplog = server, client, root, caplog
+        self.store = Storage(
+            root / "store", advertised="localhost", retention_ttl=0, retention_records=1
+        )
+        self.informer = Informer(client, KIND, decode=msgspec.json.Decoder(HelmChart).decode)
+
+    async def chart(self, name: str, *finalizers: str) -> None:
+        tree = self.root / name
+        tree.mkdir()
+        (tree / "a.yaml").touch()
+        await self.store.store(
+            self.owner(name), revision="1", filename="1.tar.gz", tree=tree, ignore=Ignore()
+        )
+        meta = {"name": name, "namespace": "team", "labels": MADE, "finalizers": [*finalizers]}
+        kind = {"apiVersion": KIND.api_version, "kind": KIND.kind}
+        self.server._store(PLURAL, None, {**kind, "metadata": meta, "spec": SPEC})
+
+    def owner(self, name: str) -> Owner:
+        return Owner(kind=KIND.kind, namespace="team", name=name)
+
+    def stored(self, name: str) -> bool:
+        return any((self.root / "store" / self.owner(name).path).glob("[!.]*.tar.gz"))
+
+    @contextlib.asynccontextmanager
+    async def running(self, *, parts: bool = False) -> AsyncIterator[None]:
+        """Run the janitor, and wait until it has swept what went before."""
+        await self.chart("orphan")
+        self.server.remove(PLURAL, "orphan", "team")
+        janitor = Janitor(
+            self.client, self.store, self.informer, leaves=helmchart.leaves, parts=parts
+        )
+        tasks = [asyncio.create_task(self.informer.run())]
+        await self.informer.wait_synced()
+        tasks.append(asyncio.create_task(janitor.run()))
+        await self.until(lambda: "orphaned artifacts removed" in self.caplog.messages)
+        try:
+            yield
+        finally:
+            for task in tasks:
+                task.cancel()
+            await asyncio.wait(tasks)
+
+    async def until(self, condition: Callable[[], bool]) -> None:
+        pause = 0.001
+        async with asyncio.timeout(60):
+            while not condition():
+                await asyncio.sleep(pause)
+                pause = min(pause * 2, 0.1)
+
+
+@pytest_asyncio.fixture
+async def bench(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> AsyncIterator[Bench]:
+    caplog.set_level("INFO")
+    server = FakeApiServer()
+    server.kinds[(KIND.group, KIND.version, PLURAL)] = KIND.kind
+    async with server.running() as client:
+        yield Bench(server, client, tmp_path, caplog)
+
+
+@pytest.mark.parametrize(("parts", "requests"), [(False, 0), (True, 1)])
+async def test_the_artifacts_of_a_deleted_chart_go_with_it(
+    bench: Bench, *, parts: bool, requests: int
+) -> None:
+    for name in ("gone", "stays"):
+        await bench.chart(name)
+
+    async with bench.running(parts=parts):
+        before = bench.server.count("GET", f"{PLURAL}/")
+        bench.server.remove(PLURAL, "gone", "team")
+        await bench.until(lambda: not bench.stored("gone"))
+
+    assert bench.stored("stays")
+    assert bench.server.count("GET", f"{PLURAL}/") == before + requests
+
+
+async def test_a_chart_that_another_shard_took_over_keeps_its_artifacts(bench: Bench) -> None:
+    await bench.chart("moved")
+    await bench.chart("gone")
+
+    async with bench.running(parts=True):
+        # as the watch of a shard shows it
+        moved = bench.server.objects[PLURAL, "team", "moved"]
+        bench.server._tell("DELETED", PLURAL, moved)
+        bench.server.remove(PLURAL, "gone", "team")
+        await bench.until(lambda: not bench.stored("gone"))
+
+    assert bench.stored("moved")
+
+
+async def test_a_chart_with_the_finalizer_is_left_to_its_controller(bench: Bench) -> None:
+    await bench.chart("held", FINALIZER)
+    await bench.chart("gone")
+
+    async with bench.running():
+        bench.server._drop(PLURAL, bench.server.objects[PLURAL, "team", "held"])
+        bench.server.remove(PLURAL, "gone", "team")
+        await bench.until(lambda: not bench.stored("gone"))
+
+    assert bench.stored("held")
+
+
+async def test_what_went_while_nobody_looked_is_found_without_asking_for_the_others(
+    bench: Bench,
+) -> None:
+    await bench.chart("stays")
+
+    async with bench.running():
+        assert not bench.stored("orphan")
+
+    assert bench.stored("stays")
+    assert bench.server.count("GET", f"{PLURAL}/") == 1
+
+
+def test_only_charts_of_releases_have_no_finalizer() -> None:
+    def made(**labels: str) -> HelmChart:
+        return msgspec.convert(
+            {"metadata": {"name": "a", "labels": labels}, "spec": SPEC}, HelmChart
+        )
+
+    assert helmchart.held(made())
+    assert not helmchart.held(made(**MADE))
