@@ -93,13 +93,6 @@ func updatedByUs(live *resource.Info) bool {
 	})
 }
 
-// Delete implements kube.Interface.
-func (c *client) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
-	result, found := c.Client.Delete(resources, policy)
-	c.errors = append(c.errors, found...)
-	return result, found
-}
-
 // GetPodList implements kube.Interface: the output of hooks goes nowhere.
 func (*client) GetPodList(string, metav1.ListOptions) (*corev1.PodList, error) {
 	return &corev1.PodList{}, nil

@@ -2,16 +2,22 @@ package helm
 
 import (
 	"errors"
+	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"testing"
 
 	"helm.sh/helm/v4/pkg/action"
+	"helm.sh/helm/v4/pkg/kube"
 	"helm.sh/helm/v4/pkg/release"
 	"helm.sh/helm/v4/pkg/release/common"
 	releasev1 "helm.sh/helm/v4/pkg/release/v1"
 	"helm.sh/helm/v4/pkg/storage"
 	"helm.sh/helm/v4/pkg/storage/driver"
+	"k8s.io/apimachinery/pkg/api/meta"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/cli-runtime/pkg/resource"
 )
 
 func made(version int, status common.Status) *releasev1.Release {
@@ -172,5 +178,32 @@ func TestFailuresHaveCodes(t *testing.T) {
 		if got := code(t.Context(), errors.New(message)); got != want {
 			t.Errorf("%s: %s, not %s", message, got, want)
 		}
+	}
+}
+
+func TestKindsThatNeedEachOtherAreDeletedOneAfterAnother(t *testing.T) {
+	of := func(group, kind string) *resource.Info {
+		return &resource.Info{Mapping: &meta.RESTMapping{
+			GroupVersionKind: schema.GroupVersionKind{Group: group, Version: "v1", Kind: kind},
+		}}
+	}
+	const rbac = "rbac.authorization.k8s.io"
+	found := steps(kube.ResourceList{
+		of("", "Service"), of("apps", "Deployment"), of("apps", "Deployment"), of(rbac, "RoleBinding"),
+		of(rbac, "Role"), of("", "ConfigMap"), of("", "Secret"), of("example.com", "Secret"), of("", "Namespace"),
+	})
+	told := make([]string, 0, len(found))
+	for _, step := range found {
+		kinds := make([]string, 0, len(step))
+		for _, each := range step {
+			kinds = append(kinds, fmt.Sprintf("%d %s", len(each), each[0].Mapping.GroupVersionKind.Kind))
+		}
+		told = append(told, strings.Join(kinds, ", "))
+	}
+	wanted := []string{
+		"1 Service, 2 Deployment", "1 RoleBinding", "1 Role", "1 ConfigMap, 1 Secret", "1 Secret", "1 Namespace",
+	}
+	if !slices.Equal(told, wanted) {
+		t.Errorf("%q", told)
 	}
 }
