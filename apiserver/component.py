@@ -1,7 +1,7 @@
-"""The process: its certificates, its resources, its port, and the API server told of it.
+"""The process: its certificates, its resources, its port, and its registration.
 
-It listens as soon as it has a certificate, and answers discovery as soon as it knows whom to trust.
-That waits for no cache of a resource: reads say themselves what is not complete yet.
+It listens as soon as it has a certificate, and answers discovery as soon as it has read which front
+proxies to trust. It does not wait for caches of resources: reads say themselves what is missing.
 """
 
 import asyncio

@@ -1,9 +1,9 @@
-"""Whether we are well: ``/livez``, ``/readyz``, ``/healthz``, each check below it, and why not.
+"""Health: ``/livez``, ``/readyz``, ``/healthz``, each check below them, and why one fails.
 
 A row is a check. ``?verbose`` lists all, ``?exclude=`` leaves some out, ``/readyz/<check>`` is one.
-Nobody needs to be somebody to ask.
+They need no authentication.
 
-Ready means that discovery can be answered. Caches count for a while only: a namespace cannot be
+Ready means that discovery can be answered. Caches count only at the start: a namespace cannot be
 deleted while its discovery is down (k/k#60807), and reads say themselves what they wait for.
 """
 

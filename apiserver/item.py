@@ -1,7 +1,7 @@
 """One object as it is served, and one change of it.
 
-An object is encoded when it is put, and in each other representation when somebody first asks, once
-for everybody: a list is a join of these bytes, and a thousand watches send the same line.
+An object is encoded when it is put, and in each other representation at the first request for it,
+once for all clients: a list is a join of these bytes, and a thousand watches send the same line.
 """
 
 import zlib

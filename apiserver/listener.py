@@ -1,13 +1,13 @@
-"""Listen, and leave the port without hurting anybody.
+"""Listen, and close the port without breaking a request.
 
-At the end readiness goes off first, while requests are answered as before: endpoints and proxies
-take a moment to notice (``--shutdown-delay-duration``). Then nobody is accepted any more, requests
-on old connections are sent elsewhere, watches are ended, and what is being answered is finished,
-within ``grace`` seconds. Replicas on one machine share the port, so that one can go while another
-stays.
+At the end the process is first no longer ready, while it answers as before: endpoints and proxies
+need a moment to notice (``--shutdown-delay-duration``). Then no connection is accepted any more,
+requests on old connections are told to go elsewhere, watches end, and requests in progress are
+finished, within ``grace`` seconds. Replicas on one machine share the port, so that one can end
+while another serves.
 
-What anybody may do is bounded before anybody is known: connections and handshakes
-(``toolkit.net.listening``), the size of headers, and the time that they take.
+Clients are bounded before they are known: connections and handshakes (``toolkit.net.listening``),
+the size of headers, and the time that they take.
 """
 
 import asyncio

@@ -1,12 +1,13 @@
 """The RBAC and the APIService, as they are in ``deploy/base/apiserver``.
 
-The process's own rights are what the rows of ``RESOURCES`` need, and what a front door needs: to
-ask who somebody is and whether they may (``system:auth-delegator``), and to read whom the API
-server trusts. Upstream's role for the latter is a Role of kube-system, which installers that move
-namespaces would move too; so it is a ClusterRole that names the one ConfigMap.
+The process's permissions are those that the rows of ``RESOURCES`` need, and those of an aggregated
+API server: to authenticate users and review their permissions (``system:auth-delegator``), and to
+read which front proxies the API server trusts. Upstream's role for the latter is a Role in
+kube-system, which installers that set a namespace would move too; so it is a ClusterRole that names
+the one ConfigMap.
 
-The roles for people aggregate to ``view`` and ``edit``, and through ``edit`` to ``admin``. What may
-hold secrets, contents of artifacts and of manifests, is for those who may edit.
+The roles for users aggregate to ``view`` and ``edit``, and through ``edit`` to ``admin``. Content
+of artifacts and manifests may contain secrets, so it needs ``edit``.
 """
 
 from collections.abc import Iterator

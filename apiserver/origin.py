@@ -1,8 +1,9 @@
-"""One write at the start, whose revision is greater than all that anybody has told before it.
+"""One write at the start, whose revision is greater than all that earlier processes returned.
 
-Versions are made of etcd's revisions (``apiserver.position``). A process that starts cannot know
-what those before it told of an object that did not change since: what their versions counted may
-be deleted. So it writes something, and begins at the revision of that. ADR 16 has the reasoning.
+Versions are made of etcd's revisions (``apiserver.position``). A new process cannot know which
+version earlier processes returned for an object that has not changed since, because the objects
+that these versions counted may be deleted. So it writes once, and begins at the revision of that
+write. ADR 29 has the reasoning.
 """
 
 import asyncio

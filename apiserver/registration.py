@@ -1,13 +1,13 @@
-"""Have the API server send its clients to us, from the moment on that we answer.
+"""Register the API as soon as this process answers.
 
-One replica at a time keeps the ``APIService`` as it must be. An API that is registered and does not
-answer keeps namespaces from being deleted, so it is registered when the Service leads to a replica,
-and taken back when Penstock's namespace is deleted, before its pods go. A replica that merely stops
-takes nothing back: another one is there, or will be.
+One replica at a time keeps the ``APIService`` as it must be. A registered API that does not answer
+blocks the deletion of namespaces. So it is registered when the Service has a ready replica, and
+removed when Penstock's namespace is deleted, before its pods end. A replica that only stops does
+not remove it: another one is there, or will be.
 
-It is owned by the process's ClusterRole, so the garbage collector removes it when Penstock is
-uninstalled. If somebody deletes it, it stays deleted until another replica takes over or this one
-starts again, because deleting it is how an administrator gets out of trouble.
+The process's ClusterRole owns it, so the garbage collector removes it when Penstock is uninstalled.
+If an administrator deletes it, it stays deleted until another replica takes the lease or this one
+restarts: deleting it is the way to recover in an emergency.
 """
 
 import base64

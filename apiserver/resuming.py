@@ -1,14 +1,14 @@
-"""Where a watch goes on that comes back with a resource version.
+"""Where a watch with a resource version continues.
 
 1. A version of this process: strictly after it, exactly.
-2. One of another replica, or of this one before it started anew: what it knew cannot be told from
-   the number alone, because informers of several kinds lag each other. Everything that changed
-   since this process passed that revision, and for a margin before, is sent once more in its
+2. A version of another replica, or of this one before a restart: the number alone does not tell
+   which objects that process knew, because informers of several kinds lag each other. Every object
+   that changed since this process passed that revision, or shortly before, is sent again in its
    present state: at least once, deletions too.
-3. Not known that far back: 410, and the client lists.
+3. A version that is too old: 410, and the client lists.
 
-What is sent again carries versions above the one that the client came with, so nobody who compares
-numbers takes it for old news. ADR 16 has the reasoning.
+Objects that are sent again have versions above the one of the client, so a client that compares
+numbers does not take them for old ones. ADR 16 has the reasoning.
 """
 
 from collections.abc import Iterable, Iterator, Sequence

@@ -1,7 +1,7 @@
-"""What no client of ours sends, refused before anybody looks at it.
+"""Refuse requests that no correct client sends, before anything else reads them.
 
-Text that is none, bodies of any size, and parameters that could mean one thing to authorization and
-another to the answer.
+Invalid text, bodies of unlimited size, and parameters that authorization and the answer could
+understand differently.
 """
 
 from typing import Final

@@ -2,19 +2,20 @@
 
 The order is that of ``apiserver/pkg/server/config.go`` (``DefaultBuildHandlerChain``):
 
-1. whatever fails inside is answered with 500 and logged without content (panic recovery);
+1. an internal error is answered with 500 and logged without content (panic recovery);
 2. an audit id is given;
-3. until we know whom to trust, all but our health is 503: a 404 would be believed;
-4. what the request is about is read (``requestinfo``);
-5. at the end of our life new requests are told to go elsewhere;
-6. nothing is cached but what says so;
+3. until the process knows which front proxies to trust, everything but health gets 503: clients
+   would believe a 404;
+4. the subject of the request is parsed (``requestinfo``);
+5. at shutdown, new requests are told to go elsewhere;
+6. responses are not cached unless they say so;
 7. requests are counted, to be waited for, and have a deadline; watches are ended instead;
-8. who asks (``auth.authentication``); impersonation is refused: the front proxy has done it;
-9. the audit line is written when all is over;
-10. how much at once (``fairness``);
-11. whether they may (``auth.authorization``); of a watch that is asked again each minute.
+8. authentication (``auth.authentication``); impersonation is refused: the front proxy has done it;
+9. the audit line is written at the end;
+10. limits (``fairness``);
+11. authorization (``auth.authorization``); for a watch again each minute.
 
-Only then a request meets a route; what does not exist is told to nobody who may not ask for it.
+Only then a route is chosen, so only users who may ask for a resource learn that it does not exist.
 """
 
 import asyncio

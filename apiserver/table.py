@@ -1,7 +1,7 @@
 """Rows and columns of ``kubectl get``.
 
-A row is encoded once; only ages are filled in when it is read. A cell that cannot be made costs
-itself and not the list: what it is made from may be a stranger's.
+A row is encoded once; only ages are filled in when it is read. A cell that cannot be computed is
+marked and does not fail the list, because third parties may have written its values.
 """
 
 import logging

@@ -1,10 +1,10 @@
-"""One watch: what its reader is told, line by line, until it ends.
+"""One watch: the lines that its client gets, until it ends.
 
-The reader has a place in the shared history, not a queue, and what it is told about an event is
-encoded once for all readers that see it alike. Lines are written in small pieces, each taken
-before the next one is made, so a reader that takes nothing holds about 128 KiB, however large the
-objects are. It is cut off in the end, and before that if the history has dropped what it is being
-told of: the memory is the history's. One that is behind the history is told so (410).
+The client has a position in the shared history, not a queue, and an event is encoded once for all
+clients that see it alike. Lines are written in small pieces, each taken before the next one is
+made, so a client that reads nothing holds about 128 KiB, however large the objects are. Its
+connection is closed after a time, and earlier if the history has dropped the next event to send. A
+client whose position was dropped gets 410.
 """
 
 import asyncio

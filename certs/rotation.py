@@ -1,10 +1,10 @@
-"""When to make which certificate: a pure state machine, so that no client ever sees a stranger.
+"""When to make which certificate: a pure state machine. Clients always trust the one in use.
 
 ::
 
     nothing ──► authority + leaf                                  (first start, or all expired)
     two thirds of the authority's life, or asked for ──► + next   (trusted, signs nothing yet)
-    everybody trusts next, and the overlap is over ──► next signs a new leaf; the old one is trusted
+    all trust next, and the overlap is over ──► next signs a new leaf; the old one is trusted
     the overlap is over again ──► the old authority is forgotten
     two thirds of the leaf's life, or other hosts ──► a new leaf by the same authority
 

@@ -1,8 +1,9 @@
-"""``python -m webhooks [flags]`` serves; ``generate|check`` and ``disarm`` are for its keepers.
+"""``python -m webhooks [flags]`` serves; ``generate|check`` and ``disarm`` are for maintainers.
 
 - ``generate`` writes ``deploy/base/webhooks`` and a component, ``check`` tells what differs;
-- ``disarm [flags]`` deletes the configurations, and has the API server relabel old versions: it
-  then asks nobody, until another replica takes over or the one that leads starts again.
+- ``disarm [flags]`` deletes the configurations, and lets the API server convert old versions by
+  changing ``apiVersion`` alone. The API server then calls no webhook until another replica takes
+  the lease, or the current leader restarts.
 """
 
 import asyncio

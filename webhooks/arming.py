@@ -1,19 +1,20 @@
-"""Have the API server ask us, from the moment on that we answer, and no longer than we are there.
+"""Register the webhooks as soon as this process answers, and remove them before it is uninstalled.
 
-One replica at a time does this. When it is told that reviews can be answered, it applies the
-configurations with the authority in them. What somebody changes in them is put right at once; a
-configuration that somebody deletes stays deleted until another replica takes over or this one
-starts again, because deleting it is how an administrator gets out of trouble.
+One replica at a time does this. When reviews can be answered, it applies the configurations, which
+contain the certificate authority. It reverts every change to them. If an administrator deletes a
+configuration, it stays deleted until another replica takes the lease or this one restarts: deleting
+it is the way to recover in an emergency.
 
-During a rolling update, the replica that leads waits until the replicas of the other version have
-ended: they may not know a webhook of this version, and would deny what they are asked about. Until
-then the configurations of the other version stay, if this version answers all their webhooks.
+During a rolling update, the leader waits until the replicas of the other version have ended: they
+may not know a webhook of this version, and would deny the requests to it. Until then the
+configurations of the other version stay, if this version answers all their webhooks.
 
-Plugins that go by policies are asked only while there is one, so that a cluster without them does
-not depend on us for its pods.
+Plugins that need policies are registered only while there is a policy, so the pods of a cluster
+without policies do not depend on this process.
 
-The configurations are owned by the process's ClusterRole, so the garbage collector removes them
-when Penstock is uninstalled; and they are deleted when its namespace is, before its pods go.
+The process's ClusterRole owns the configurations, so the garbage collector removes them when
+Penstock is uninstalled. When Penstock's namespace is deleted, the leader deletes them before its
+pods end.
 """
 
 import asyncio

@@ -1,22 +1,23 @@
-"""Who may ask for reviews: anyone who reaches the port, or API servers that prove who they are.
+"""Which callers may send reviews: all that reach the port, or API servers that prove who they are.
 
-A review tells who writes, and anyone who sends one can write anything there. The answer to an
-encrypted Secret holds what it decrypts to, so nothing but a proof of the caller keeps others from
-having documents decrypted in the name of an administrator. What is demanded, all of it counts:
+A review states who writes, so its sender can state any user. The answer to an encrypted Secret
+contains the decrypted values. Only a proof of the caller therefore keeps others from having
+documents decrypted in the name of an administrator. The following is required, as far as it is
+configured, and all of it must hold:
 
-1. Nobody has it carried here. API servers do that for anyone who may use ``pods/proxy`` or
-   ``services/proxy``, from their own address and to any that a tenant's object names. Their proxy
-   says so in headers, which no client can take away; what they ask themselves bears none, and no
-   other can be added on the way, because TLS ends here.
-2. An address in one of the networks that were given.
-3. A certificate, verified by TLS against the authorities that were given, and no others. Its common
-   name must be one of those that were given: authorities of clusters sign many.
+1. The request did not come through a proxy. API servers forward requests of users who may use
+   ``pods/proxy`` or ``services/proxy``, from their own address and to any address that a tenant's
+   object names. The proxy adds headers that a client cannot remove. Reviews of the API server have
+   no such headers, and nothing between can add them, because TLS ends here.
+2. The address is in one of the given networks.
+3. The certificate is verified by TLS against the given authorities, and no others. Its common name
+   is one of the given names, because authorities of clusters sign many certificates.
 
-Where nothing is demanded, plugins that disclose anything are not asked at all. Conversions are
-asked about by 1 and 2 alone: API servers show no certificate there, and the answer holds nothing
-but the objects that were sent.
+If nothing is configured, plugins that disclose anything are not enabled. Conversions need only 1
+and 2: API servers present no certificate for them, and the answer contains only the objects of the
+request.
 
-Addresses are the weaker proof: they hold where nobody else can have packets delivered from them.
+Addresses are the weaker proof: they hold only if no other host can send from them.
 """
 
 import asyncio

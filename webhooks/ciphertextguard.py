@@ -1,10 +1,10 @@
-"""Ciphertext is not stored by mistake: a Secret that still holds some is refused.
+"""Refuse a Secret that still contains ciphertext, so that none is stored by mistake.
 
-A label that was forgotten, misspelt or patched away would otherwise leave a Secret that looks fine
-and works for nobody. The guard sees the object as it would be stored, also after webhooks that run
-behind ours. It has no selector, because anyone who forgets the label would not match one; instead
-the API server itself looks for the marker, so that no other Secret depends on this process. Only
-those with thousands of entries do: to look through them costs more than an expression may.
+If its label is missing, misspelt or removed, a Secret with ciphertext would look correct, but no
+workload could use it. The guard sees the object as it would be stored, also after webhooks that run
+behind this one. It has no selector, because a Secret without the label would not match one.
+Instead the API server itself searches for the marker, so no other Secret depends on this process.
+The exception is a Secret with thousands of entries: to search it costs more than an expression may.
 """
 
 import asyncio

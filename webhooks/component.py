@@ -1,8 +1,8 @@
-"""The webhook process: its certificates, its plugins, its port, and the API server told of them.
+"""The webhook process: its certificates, its plugins, its port, and its registration.
 
-It is ready as soon as it listens with a certificate. That does not wait for the caches of plugins:
-they may hold objects in old versions, which only this process can convert. A request waits for the
-caches of its plugin instead, and the configurations are armed when all are complete.
+It is ready as soon as it listens with a certificate. It does not wait for the caches of plugins:
+they may contain objects in old versions, which only this process can convert. Each request waits
+for the caches of its plugin instead, and the webhooks are registered when all caches are complete.
 """
 
 import asyncio

@@ -1,16 +1,17 @@
 """The webhook configurations and the RBAC, made from ``PLUGINS``.
 
 ``python -m webhooks generate|check`` writes them to ``deploy/base/webhooks``: the RBAC to be
-installed, the configurations to be read. What only plugins need that disclose goes to a component.
-The configurations are applied by the process itself, once it serves
-(``arming``): installed before that, they would refuse what they match until it does.
+installed, the configurations for information. Permissions that only plugins need that disclose go
+to a component. The process applies the configurations itself as soon as it serves (``arming``): if
+they were installed before, the API server would refuse the matching writes until then.
 
-What a rule does not say is narrow by default. Outside Penstock's own kinds nothing is matched in
-the namespaces that a cluster needs to start and to heal, and nothing that keeps it alive: leases,
-events, reviews of tokens and access. What the garbage collector and the namespace controller
-delete, and updates of objects on their way out that change nothing but metadata and status, are
-never matched: finalizers can always go, and so can namespaces. Subresources of what is on its way
-out are matched, because anybody's finalizer keeps an object, and who believes its status.
+The defaults of a rule are narrow. Outside Penstock's own kinds, no rule matches in the namespaces
+that a cluster needs to start and to recover, and no rule matches leases, events, and reviews of
+tokens and access. Deletions by the garbage collector and the namespace controller are never
+matched. Nor are updates of objects that are being deleted, if they change only metadata and status.
+So finalizers and namespaces can always be removed. Subresources of objects that are being deleted
+are matched: a finalizer, which any user can add, keeps such an object, and other controllers
+believe its status.
 """
 
 import re

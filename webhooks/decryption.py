@@ -1,24 +1,24 @@
-"""Encrypted Secrets are decrypted as they enter: carriers become what their document holds.
+"""Decrypt Secrets at admission: the data of a carrier becomes the content of its document.
 
-The answer to a write shows the requester what was decrypted, and a dry-run writes nothing but
-answers just the same. So anyone who may send ciphertext here may read it, and everything below is
-about who that is. The steps of ``review`` are numbered.
+The response to a write shows the requester the decrypted values, also after a dry-run. So a user
+who may send ciphertext here can read it, and the rules below decide who may. The steps of
+``review`` are numbered.
 
 1. The Secret opts in with a label; ``ciphertextguard`` refuses ciphertext without it.
-2. Without a document in it, a labelled Secret keeps its data: only a new document changes them.
-3. Keys live in Secrets of the namespace of the Secret to decrypt, or of the Kustomization or
-   HelmRelease that vouches for the request and names them in ``spec.decryption``. Nobody else's
-   keys are tried.
-4. The requester needs the verb ``decrypt`` on those Secrets; the word of the applier is enough,
-   because only our controllers can set the claim, and it is read again before it counts.
-5. Key services are asked with what those Secrets hold. An applier lends its account too, and this
-   process itself only where the operator said so; nobody else does, and anyone who may not read the
-   Secret has its Vault token sent to no server but those that it lists.
-6. Decrypted in a thread, MAC verified; without an applier, the document must have been made for
-   this very Secret.
+2. A labelled Secret without a document keeps its data: only a new document changes them.
+3. Keys are in Secrets of the namespace of the Secret to decrypt, or of the Kustomization or
+   HelmRelease that the request claims to come from and that names them in ``spec.decryption``. No
+   other keys are tried.
+4. The requester needs the verb ``decrypt`` on these Secrets. The claim of an applier is sufficient,
+   because only Penstock's controllers can make it, and the applier is read again before it counts.
+5. Key services are asked with the content of these Secrets. An applier also allows the use of its
+   account, and the process's own identity is used only if the operator allows it. If the requester
+   may not read the Secret, its Vault token is only sent to servers that the Secret lists.
+6. The document is decrypted in a thread, and its MAC is verified. Without an applier, it must have
+   been made for this very Secret.
 
-Of one request for the next, only data keys are kept that a key service opened, for those who come
-with the same credentials. Neither keys nor values reach logs, messages, audit annotations.
+Only data keys that a key service opened are kept between requests, for requesters with the same
+credentials. Neither keys nor values are in logs, messages or audit annotations.
 """
 
 import asyncio

@@ -1,18 +1,20 @@
-"""Have the API server ask us to convert, from the moment on that we answer.
+"""Register the conversion webhook in CRDs as soon as this process answers.
 
-A CRD says who converts between its versions (``spec.conversion``), and as applied says nobody: then
-the API server relabels objects, which is right for all versions but a few (``crds.manifest``). One
-replica at a time sets it, with the authority to trust; ``certs.injection`` keeps that current. What
-somebody changes in it is put right; applying the CRDs again leaves it alone. A CRD that was put
-back as shipped (``kubectl replace``) looks the same as one that somebody had enough of, and must
-be armed again, or objects would be relabelled that need converting. So anyone who means it says so
-by an annotation, as ``disarm`` does: such a CRD is left alone until another replica takes over or
-this one starts again.
+``spec.conversion`` of a CRD names what converts between its versions. The shipped CRDs name
+nothing: then the API server only changes ``apiVersion``, which is correct for all versions but a
+few (``crds.manifest``). One replica at a time sets the webhook and its certificate authority, and
+``certs.injection`` updates the authority. The replica reverts changes, and applying the CRDs again
+does not change the field. A CRD that was replaced by the shipped one (``kubectl replace``) cannot
+be told from one whose conversion an administrator removed on purpose. It is registered again,
+because objects that need conversion would be stored wrongly otherwise. To remove the conversion on
+purpose, set an annotation, as ``disarm`` does: such a CRD is left alone until another replica takes
+the lease or this one restarts.
 
-Only kinds whose versions need it are armed, so that for all others no old version depends on this
-process. Objects in the stored version never do: the API server reads and writes them unasked. A
-kind that needed it in an earlier release is released, because its definition still names us. When
-Penstock's namespace is deleted the API server is told to relabel again, before the pods go.
+Only kinds whose versions need conversion are registered, so old versions of other kinds do not
+depend on this process. Objects in the stored version never do. If a kind needed conversion in an
+earlier release, its definition still names the webhook, so it is released. When Penstock's
+namespace is deleted, the API server is told to change only ``apiVersion`` again, before the pods
+end.
 """
 
 import base64

@@ -1,14 +1,15 @@
 """Whether images are signed as the policies of a namespace demand; for both phases of admission.
 
-1. Which policies hold: those that select the namespace and name the repository.
-2. A tag is resolved once. What is verified is the digest that it led to then, and the same digest
-   is what the object gets (CVE-2022-47633 came of asking twice).
-3. Every policy must be satisfied; within one, as many verifiers as it demands. A proof that a
-   trust policy merely tolerates is none.
-4. What cannot be found out is a violation as well, and tells that it may pass.
+1. The policies that apply are those that select the namespace and name the repository.
+2. A tag is resolved once. The resulting digest is verified and written into the object. Resolving
+   it twice was the cause of CVE-2022-47633.
+3. Every policy must be satisfied, and within a policy as many verifiers as it demands. A failed
+   proof that a trust policy tolerates does not count.
+4. If the check fails for technical reasons, this is a violation, too, and the message says that it
+   may pass later.
 
-Images of one request are looked at side by side, each text once. All of it ends a moment before the
-request's deadline, so that what was found until then can be told.
+Images of one request are checked in parallel, each text once. All checks end shortly before the
+request's deadline, so that the results until then can be reported.
 """
 
 import asyncio

@@ -1,12 +1,12 @@
 """Put the digest into images whose signature policies demand (``ImageVerificationPolicy``).
 
-The tag is resolved once; the digest that it led to is verified, and the same digest is pinned, so
-that what was verified is what a node pulls. An image that is not signed is refused here already,
-with the reason. Only policies that enforce change anything; the final object, whatever others made
-of it, is looked at once more by ``imageverification``.
+The tag is resolved once. The resulting digest is verified and pinned, so nodes pull what was
+verified. An image that is not signed is refused here already, with the reason. Only policies that
+enforce change anything. ``imageverification`` checks the final object again, after all other
+mutations.
 
-Images that stood in the object before are left alone, and where only the digest is missing, because
-a manifest with the tag was applied again, it is put back without asking anybody.
+Images that the object had before are not checked. If only their digest is missing, because a
+manifest with the tag was applied again, it is put back without a request to the registry.
 """
 
 import asyncio

@@ -1,10 +1,11 @@
-"""Listen on the webhook port, and leave it without hurting anybody.
+"""Listen on the webhook port, and close it without breaking a request.
 
-Serving begins with the first certificate. At the end readiness goes off first, answers then close
-their connections, and what is being reviewed is finished, within ``grace`` seconds; only then is
-the port closed. Replicas on one machine share the port, so that one can go while another stays.
+Serving begins with the first certificate. At the end the process is first no longer ready, then its
+answers close their connections, and reviews in progress are finished within ``grace`` seconds. Only
+then the port is closed. Replicas on one machine share the port, so that one can end while another
+serves.
 
-What anybody may do on the port is bounded (``toolkit.net.listening``).
+Clients are bounded before they are known (``toolkit.net.listening``).
 """
 
 import asyncio

@@ -1,9 +1,10 @@
-"""The bytes of bodies that are held at a time: bounded, and nobody books them without sending.
+"""A budget for the bytes of all bodies that are held at a time.
 
-What a request announces counts for nothing, only what has come of it, or two connections could
-announce all there is. When there is no room, the body that has been coming for the longest time
-gives way, if it had time enough: API servers send theirs at once, and who sends a byte now and then
-keeps nobody out. A body that has come whole stays until it is answered; then there is no room.
+Only bytes that have arrived count, not the size that a request announces: otherwise two connections
+could announce the whole budget. If the budget is exhausted, the slowest body is dropped, provided
+that it had enough time: API servers send a body at once, so a client that sends a byte now and then
+cannot keep them out. A complete body stays until it is answered, and new ones are refused
+meanwhile.
 """
 
 import asyncio

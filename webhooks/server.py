@@ -1,14 +1,13 @@
 """Answer the API server: ``POST /admit/<webhook>`` over TLS.
 
-1. The caller is nobody in particular: API servers present no client certificate unless they are
-   configured to (``callers``). Who writes is what the review says, and whatever comes is bounded:
-   connections, its size, the bytes that are held at once (``reading``), the places of each plugin,
-   the time.
-2. The deadline is the API server's own (``?timeout=``) less a margin, so that our message is what
-   the user reads, not "context deadline exceeded".
-3. Whatever goes wrong denies. Only plugins that return answers let a request pass: where several
-   are asked with one request, all of them. One that fails open may fail.
-4. Bodies and values never reach a log: who denied what kind, where, and why.
+1. Callers are not trusted: API servers present no client certificate unless they are configured to
+   (``callers``). The review states who writes. All resources are bounded: connections, the size of
+   a body, the bytes that are held at once (``reading``), the slots of each plugin, the time.
+2. The deadline is the API server's own (``?timeout=``) less a margin, so that the user reads our
+   message and not "context deadline exceeded".
+3. Every failure denies. A request passes only if every plugin that is asked returns an answer; a
+   plugin that fails open may fail.
+4. Bodies and values are never logged: only who was denied which kind, where, and why.
 """
 
 import asyncio

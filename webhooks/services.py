@@ -1,7 +1,7 @@
-"""What plugins share: the cluster, caches of it, the way to strangers, proofs, permissions.
+"""What plugins share: the cluster, caches of it, clients for other servers, proofs, permissions.
 
-Made once for the process and closed with it. A cache is shared by all plugins that ask for the
-same; it is filled before the process arms itself, and kept current by a watch.
+It is made once for the process and closed with it. All plugins that ask for the same kind share a
+cache, which is filled before the webhooks are registered, and kept current by a watch.
 """
 
 import functools

@@ -1,16 +1,17 @@
-"""Nobody gets more power through an object than they hold, nor out of what their namespace demands.
+"""Users gain no permissions through an object, and cannot evade the rules of their namespace.
 
-``TENANCY``: who writes a Kustomization or HelmRelease must be allowed to lend it the account that
-it acts as, the kubeconfig and the keys that it uses: the verbs ``impersonate`` or ``use`` on the
-service account, ``get`` or ``use`` on a Secret. The account itself may always lend itself, so that
-one Kustomization can apply others. The same holds for the cloud accounts of sources, and for the
-credentials that these show to the server that they name, and for keys that commits are signed with.
-A ConfigMap that leads to another cluster must name an account, unless flags give one: nobody enters
-it as the controller. It is read as it is now; what it becomes later, the reconciler judges.
+``TENANCY``: a user who writes a Kustomization or HelmRelease must be allowed to use the account
+that it acts as, and the kubeconfig and the keys that it uses. This takes the verbs ``impersonate``
+or ``use`` on the service account, and ``get`` or ``use`` on a Secret. The account itself always
+may, so that a Kustomization can apply others. The same holds for the cloud accounts of sources, for
+the credentials that sources send to the server that they name, and for keys that sign commits. A
+ConfigMap that names another cluster must name an account, unless flags do: no object enters that
+cluster as the controller. The plugin judges the ConfigMap as it is now, and the reconciler judges
+it again when it changes.
 
-``LABELS``: labels of namespaces that begin with ``policy.penstock.dev/`` are changed only by who
-may ``update`` the resource ``namespaces`` of the group ``policy.penstock.dev``, through whichever
-subresource: tenants may often label their namespaces, and policies go by these.
+``LABELS``: labels of namespaces that begin with ``policy.penstock.dev/`` may only be changed with
+``update`` on the resource ``namespaces`` of the group ``policy.penstock.dev``, through every
+subresource. Tenants may often label their namespaces, and policies depend on these labels.
 """
 
 import asyncio

@@ -1,1 +1,1 @@
-"""``artifacts``: what is stored for every source, who vouches for it, and what is in it."""
+"""``artifacts``: the stored content of every source, who signed it, and its files."""

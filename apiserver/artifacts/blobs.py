@@ -1,12 +1,12 @@
 """The bytes of artifacts: fetched from the artifact server, required to have their digest.
 
-A file that is looked into is fetched once, kept on the local disk by owner and digest, and shared
-by all who ask; so its size, and how many are in use, have bounds. What is only passed on is
-streamed. No redirect is followed, nothing is unpacked.
+An artifact whose files are read is fetched once, kept on the local disk by owner and digest, and
+shared by all requests. Its size and the number of copies in use are bounded. Content that is only
+passed on is streamed. No redirect is followed, nothing is unpacked.
 
-How long a file is sent is up to the client. So what is sent has places of its own, and slow readers
-keep each other waiting, but nobody who looks into files or asks what there is; and all connections
-together are a part of those that the artifact server has for everybody.
+The client decides how long it takes to read a response. So streams have slots of their own: slow
+clients delay each other, but not requests that read files or lists. All connections together are a
+fraction of those that the artifact server accepts.
 """
 
 import asyncio

@@ -1,8 +1,9 @@
 """``artifacts/content``: the file itself, as it is stored.
 
-GET and HEAD with entity tags and ranges. The whole file is passed on as it comes, and the last of
-it only when all of it has the digest: if not, the connection breaks, and nobody takes a part for
-the whole. A range is cut from a copy that was checked before; what is too large for one has none.
+GET and HEAD with entity tags and ranges. A whole file is streamed, and its last part is sent only
+if all of it has the digest. Otherwise the connection is closed, so a client cannot take a part for
+the whole. A range is cut from a copy that was verified before. For an artifact that is too large
+for a copy, there are no ranges.
 """
 
 import asyncio

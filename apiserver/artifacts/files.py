@@ -1,9 +1,9 @@
-"""``artifacts/files``: what is in an artifact, and one file of it.
+"""``artifacts/files``: the files of an artifact, and the content of one.
 
-``files`` lists a tarball; ``files?path=deploy/app.yaml`` is the content of one file, as plain text
-or as bytes, never as something that a browser would run. An artifact that is not a tarball, such as
-the index of a HelmRepository, has one file. The tarball may be a stranger's: it is read as
-consumers read theirs, within the same bounds, in a thread, few at a time.
+``files`` lists a tarball; ``files?path=deploy/app.yaml`` returns one file, as plain text or as
+bytes, never as something that a browser would run. An artifact that is not a tarball, such as the
+index of a HelmRepository, has one file. Third parties may have written the tarball: it is read as
+consumers read it, within the same bounds, in a thread, few at a time.
 """
 
 import asyncio

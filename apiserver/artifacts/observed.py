@@ -1,8 +1,8 @@
-"""What is read of sources and of those who use them: small values, decoded as events come in.
+"""What is kept of sources and of their users: small values, decoded as events arrive.
 
-A watch brings whole objects; of thousands of them only this stays in memory. Some statuses are
-written by third parties, and the API server takes any text for a URL and some strange ones for a
-time: what cannot be read as one is left empty here, so nobody after this has to ask again.
+A watch delivers whole objects; of thousands of them only these values stay in memory. Third parties
+write some statuses, and the API server accepts any text as a URL and some invalid times. A value
+that cannot be parsed is left empty here, so later code need not check it again.
 """
 
 from dataclasses import dataclass

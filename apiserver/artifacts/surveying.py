@@ -1,9 +1,10 @@
-"""What the artifact store tells of each source: asked when an artifact changes, and when one ends.
+"""The stored artifacts of each source: read when an artifact changes, and when one ends.
 
-Older artifacts are in no status, so the artifact server is asked for its index, a bounded number of
-sources at a time, namespaces taking turns. One whose retention ends is looked at again then; all
-are looked at now and then, for what nobody tells. A server that is away costs the older artifacts,
-not the current ones, and is asked again with growing delays.
+Older artifacts are in no status, so the artifact server is asked for its index, for a bounded
+number of sources at a time, with turns per namespace. When the retention of an artifact ends, the
+index is read again. All indexes are read again from time to time, because deletions by hand cause
+no event. While a server does not respond, older artifacts are missing, not current ones, and the
+server is asked again with growing delays.
 """
 
 import asyncio

@@ -1,16 +1,15 @@
-"""Who asks: the front proxy's word, a certificate, a token, or nobody.
+"""Who sends a request: named by the front proxy, by a certificate or by a token, or anonymous.
 
-The order is upstream's (apiserver ``authenticatorfactory/delegating.go``), because who somebody is
-must not depend on which server they ask:
+The order is upstream's (apiserver ``authenticatorfactory/delegating.go``), because a user must be
+the same at each server:
 
 1. the front proxy, if its certificate proves that it is one (``requestheader``);
 2. a client certificate (``x509``);
 3. a bearer token (``tokens``);
-4. who was recognised is also ``system:authenticated``;
-5. a client that showed nothing is anonymous, and one that showed invalid credentials is refused:
-   401.
+4. an authenticated user is also in ``system:authenticated``;
+5. a client without credentials is anonymous, and one with invalid credentials gets 401.
 
-A certificate that counts for nothing does no harm beside a token that does, as upstream.
+As upstream, an unusable certificate does not invalidate a good token.
 """
 
 from collections.abc import Iterator

@@ -1,14 +1,14 @@
-"""Which authority vouches for a client certificate.
+"""Which certificate authority signed a client certificate.
 
-TLS has verified the certificate by then, but against all authorities that are known here together,
-and cannot say which of them it was. That is the whole difference between a user and the front
-proxy, who speaks for every user. So the path is built once more, against one bundle alone, for
-every request: a connection may outlive its certificate, and its authority's place in the bundle.
+TLS has verified the certificate already, but against all known authorities together, and cannot say
+which of them signed it. That is the whole difference between a user and the front proxy, which
+speaks for every user. So the path is built again, against one bundle alone, for every request: a
+connection may live longer than its certificate, and than its authority's place in the bundle.
 
-Certificates of clients name no host, so there is none to compare (``crypto/x509`` with
-``KeyUsages: ExtKeyUsageClientAuth`` does the same upstream). Intermediate authorities are found in
-the bundle only; what a client sends along with its certificate is not looked at. Authorities' keys
-are those of the web: ECDSA and RSA from 2048 bits; Ed25519, which Go takes too, is not verified.
+Client certificates name no host, so no host is compared (``crypto/x509`` with
+``KeyUsages: ExtKeyUsageClientAuth`` does the same upstream). Intermediate authorities must be in
+the bundle; those that a client sends are ignored. Authorities' keys are those of the web: ECDSA and
+RSA from 2048 bits. Ed25519, which Go accepts too, is not verified.
 """
 
 import datetime as dt

@@ -1,12 +1,13 @@
-"""Whether they may: one ``SubjectAccessReview`` for every request, so RBAC is the only list.
+"""Whether a request is allowed: one ``SubjectAccessReview`` for each, so RBAC is the only list.
 
-1. ``system:masters`` may do everything, and anybody may ask for our health: both are answered
-   without a question, as upstream (``DelegatingAuthorizationOptions``), so that discovery does not
-   depend on the API server that asks for it.
-2. Everything else is asked for, whatever the front proxy has asked before: it may not be it.
-3. The same question is not asked again for ten seconds, be the answer yes or no. The whole question
-   is the key. Very long ones are not kept.
-4. No answer is not permission: the request fails with 500.
+1. ``system:masters`` may do everything, and every client may read our health. Both are answered
+   without a review, as upstream (``DelegatingAuthorizationOptions``), so that discovery does not
+   depend on the API server that requests it.
+2. Everything else is reviewed, whatever the front proxy has reviewed before: the request may not
+   come from it.
+3. A review is not repeated for ten seconds, whether it allowed or denied. The whole review is the
+   key. Very long ones are not kept.
+4. If there is no answer, the request fails with 500.
 
 Upstream: ``apiserver/plugin/pkg/authorizer/webhook``, ``endpoints/handlers/responsewriters``.
 """

@@ -1,7 +1,8 @@
-"""What selectors narrow a request to, as authorization is told of it (KEP-4601).
+"""What selectors narrow a request to, as authorization gets it (KEP-4601).
 
-Only what is understood is told. That can never allow too much: a selector makes a request smaller,
-and anyone who may see more may see less. Whether a selector is valid is decided where it is used.
+Only selectors that are understood are passed on. That can never allow too much: a selector makes a
+request smaller, and a user who may see more may see less. Whether a selector is valid is decided
+where it is used.
 """
 
 import re

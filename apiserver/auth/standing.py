@@ -1,8 +1,8 @@
-"""A watch lasts for an hour, and a right may be withdrawn meanwhile: ask again each minute.
+"""Review the permission of an open watch each minute, because it may be withdrawn meanwhile.
 
-kube-apiserver asks once, and caps a watch at an hour. Here the API server's answer is remembered
-(``authorization``), so asking again costs one review per reader and question. Only a refusal ends a
-watch: while the API server gives no answer, its proxy serves nobody either.
+kube-apiserver reviews a watch once, and ends it after an hour. Here the API server's answer is
+cached (``authorization``), so this costs one review per client and question. Only a denial ends a
+watch: while the API server gives no answer, it forwards no requests either.
 """
 
 import asyncio

@@ -1,20 +1,21 @@
-"""Whether somebody has changed an applied object, told by one who did not apply it. Pure.
+"""Whether an applied object was changed, as seen by a process that did not apply it. Pure.
 
-The managedFields entry of the applier is its memory. What the server does to it (pinned by
-``tests/contract/apply/test_stamps.py``):
+The managedFields entry of the applier is its memory. The API server changes it as follows (pinned
+by ``tests/contract/apply/test_stamps.py``):
 
-- Others can only make it smaller: who changes or removes a field takes it from the entry. The stamp
-  stays. So an entry that is smaller under the same stamp is drift.
-- An apply that changes a value gets a new stamp. One that changes only who owns what keeps the
-  stamp: the entry gains fields that were as wanted already, or loses fields that others own, too.
+- Other managers can only make it smaller: a manager that changes or removes a field takes the field
+  from the entry. The timestamp stays. So a smaller entry with the same timestamp is drift.
+- An apply that changes a value gets a new timestamp. One that changes only ownership keeps the
+  timestamp: the entry gains fields that had the wanted value already, or loses fields that others
+  own, too.
 
-So a new stamp, or an entry that has grown, is an apply, and nothing else ends drift. Stamps have
-whole seconds; the applier does not write two contents of one object within one
-(``toolkit.apply.pace``), so a smaller entry is never an apply that only took the stamp before.
+So a new timestamp, or a larger entry, is an apply, and nothing else ends drift. Timestamps have
+whole seconds. The applier does not write two contents of one object within a second
+(``toolkit.apply.pace``), so a smaller entry is never an apply with the timestamp of the one before.
 
-What happened while nobody looked cannot be known: before the first look, or in a ``gap`` of the
-watch. Where another manager has written since the apply, the answer is that it may be drift, and by
-whom; a dry-run can tell (``diff``).
+Changes that were not watched cannot be known: those before the first look, or in a ``gap`` of the
+watch. If another manager has written since the apply, the answer is that there may be drift, and by
+which manager; a dry-run can tell (``diff``).
 """
 
 from collections.abc import Iterable

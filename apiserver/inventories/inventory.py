@@ -1,7 +1,7 @@
-"""One inventory: its totals, kept up to date row by row, and the object that is served.
+"""One inventory: its totals, updated row by row, and the object that is served.
 
-The object stays small, however many objects the inventory lists: counts, and the first rows that
-somebody should look at. The subresource ``objects`` has them all.
+The object stays small, however many objects the inventory lists: it has counts, and the first rows
+that need attention. The subresource ``objects`` has all rows.
 """
 
 import uuid

@@ -1,12 +1,13 @@
-"""Seeing what is applied: one watch per kind, for as long as some inventory lists the kind.
+"""Observe applied objects: one watch per kind, as long as an inventory lists the kind.
 
-The watches are the ones that the controllers use (``toolkit.apply.watches``): by the owner label,
-so that what nobody applied never comes here, and projected on arrival, so that no object stays.
+The watches are those of the controllers (``toolkit.apply.watches``): they select by the owner
+label, so other objects never arrive, and project each object on arrival, so no whole object stays.
 A kind that may not be watched, or is not served, is not a failure: its objects are unobserved, and
-``reason`` says why. The server is asked again now and then, because rights and kinds change.
+``reason`` says why. The watch is tried again from time to time, because permissions and kinds
+change.
 
-Health expressions are tenants' text. They share a budget of processor time; what exceeds it is
-judged later, one object at a time.
+Tenants write health expressions. The expressions share a budget of processor time. Objects beyond
+the budget are judged later, one at a time.
 """
 
 import asyncio

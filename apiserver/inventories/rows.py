@@ -1,8 +1,8 @@
-"""What is said of one object of an inventory. Pure.
+"""What is shown of one object of an inventory. Pure.
 
 An inventory may list objects that were never applied: a manifest can ask to be left out, and its
-name is listed all the same. So nothing is told of an object but what its labels prove to be the
-applier's, and outside the applier's own namespace not even whether it exists.
+name is listed nevertheless. So details are shown only if the labels of an object prove that the
+applier owns it. Outside the applier's namespace, not even its existence is shown otherwise.
 """
 
 from dataclasses import dataclass

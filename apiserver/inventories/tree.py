@@ -1,10 +1,10 @@
-"""``inventories/tree``: the applied objects and what belongs to them, read when somebody asks.
+"""``inventories/tree``: the applied objects and their dependents, read on request.
 
-Only what the labels prove to be the applier's is followed, from the uid that the watch has shown,
-so that a name in an inventory opens nothing. We read with our own rights, so only in the namespace
-of the inventory, whose readers were asked about: what an object of another namespace owns is said
-to be unread, as are kinds that we may not list. Secrets are in no row of the table. What is read is
-bounded (``toolkit.apply.owned``).
+Only objects whose labels prove the applier's ownership are followed, from the uid that the watch
+has shown, so a name in an inventory gives access to nothing. The process reads with its own
+permissions, so only in the namespace of the inventory, for which the client was authorized. The
+dependents of an object in another namespace are shown as unread, as are kinds that the process may
+not list. Secrets are in no row of the table. The reads are bounded (``toolkit.apply.owned``).
 """
 
 import asyncio

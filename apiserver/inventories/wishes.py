@@ -1,9 +1,9 @@
-"""What somebody who asks for a reconcile sends, read as kube-apiserver reads a body.
+"""The body of a request to reconcile, read as kube-apiserver reads a body.
 
-A field of the wrong type is refused. What is unknown, or given twice, is refused with
-``fieldValidation=Strict``, is a warning by default, and is ignored with ``Ignore``
-(``apiserver/pkg/endpoints/handlers/fieldmanager``, KEP-2885). An absent body asks for nothing more,
-and null is an absent field.
+A field of the wrong type is refused. An unknown or duplicate field is refused with
+``fieldValidation=Strict``, causes a warning by default, and is ignored with ``Ignore``
+(``apiserver/pkg/endpoints/handlers/fieldmanager``, KEP-2885). An empty body has no options, and a
+null is an absent field.
 """
 
 import json

@@ -1,1 +1,1 @@
-"""Ports that anybody may reach: what is accepted there, how much, and how long it may wait."""
+"""Ports that every client can reach: what is accepted there, how much, and how long it may wait."""

@@ -1,14 +1,15 @@
-"""Accept connections within bounds, so that nobody exhausts what a process may open.
+"""Accept connections within bounds, so that no client exhausts the files of a process.
 
-asyncio's own server accepts whatever comes: each connection that begins a handshake of TLS holds a
-file for a minute, and each that brings no request for ever. Here
+asyncio's own server accepts every connection: one that begins a TLS handshake holds a file for a
+minute, and one that sends no request holds it forever. Here
 
-1. a handshake has some seconds, and at the limit of unfinished ones the oldest ends for a new one,
-   unless it has only just begun: who means it is done within milliseconds;
-2. connections are counted, and at their limit one that does nothing ends (``connections``);
-3. where all are at work nobody is accepted, and clients wait in the backlog of the kernel.
+1. a handshake has a deadline. At the limit of unfinished ones, the oldest ends for a new one,
+   unless it has only just begun: an honest client finishes it within milliseconds;
+2. connections are counted, and at their limit one without a request ends (``connections``);
+3. if all connections have a request in progress, none is accepted, and clients wait in the backlog
+   of the kernel.
 
-What is said on a connection is for the protocol that ``make`` returns.
+The protocol that ``make`` returns handles what is sent on a connection.
 """
 
 import asyncio

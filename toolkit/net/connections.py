@@ -1,13 +1,13 @@
-"""The open connections of a server that anybody may reach: bounded, and which of them may go.
+"""The open connections of a server that every client can reach: their limit, and which to close.
 
-Most that wait are of use to nobody: they were opened and never brought a request, or bring one byte
-at a time. So a connection may be closed whenever no request of it is at work, and at the limit
-one of these makes room for a new one: the oldest one that never had a request, unless it has only
-just begun, then the one that rests for the longest time. What is at work stays. Clients whose
-connection rested open another one, as API servers do.
+Most idle connections serve no purpose: they never sent a request, or send one byte at a time. So a
+connection may be closed whenever it has no request in progress. At the limit, one of them makes
+room for a new one: first the oldest that never had a request, unless it has only just begun, then
+the one that has been idle for the longest time. Connections with a request in progress stay.
+Clients whose idle connection was closed open another one, as API servers do.
 
-Who is at work is for the server to say (``work``, ``rest``): when it has read a request whole, and
-when the answer is sent.
+The server says when a connection is busy (``work``, ``rest``): from the complete request to the end
+of the answer.
 """
 
 import asyncio

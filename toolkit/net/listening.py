@@ -1,11 +1,11 @@
-"""Serve an application on a port that anybody may reach, with TLS or without.
+"""Serve an application on a port that every client can reach, with TLS or without.
 
-How many connections there are, and how long they may do nothing, is bounded (``accepting``,
-``connections``). An answer has to be taken within some seconds, and only then does its connection
-rest. Errors of the protocol are told without the bytes that they were about.
+The number of connections and their idle time are bounded (``accepting``, ``connections``). A client
+must read an answer within some seconds, and only then its connection counts as idle. Errors of the
+protocol are reported without the bytes of the request.
 
-When a connection is at work is for the application to say (``Connections.work``), and how to leave
-the port without hurting anybody too.
+The application says when a connection is busy (``Connections.work``), and how to close the port
+without breaking a request.
 """
 
 import asyncio

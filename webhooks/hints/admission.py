@@ -1,13 +1,12 @@
-"""The plugin that tells what an author may have overlooked.
+"""The plugin that tells authors what they may have overlooked.
 
-1. What a spec names and does not exist, or a Secret or ConfigMap that lacks what is needed of it.
-2. Another Kustomization that builds the very same, or a part of it: both would own those objects.
+1. A reference to an object that does not exist, or to a Secret or ConfigMap that lacks a key.
+2. Another Kustomization that builds the same directory or a part of it: both would own the objects.
 
-It tells nobody what they could not find out: of an object that the requester may not ``get`` it
-says nothing, be it there or not. Who the requester is, the caller says, so it is offered only where
-callers prove that they are API servers (``Row.discloses``). It refuses nothing: an error, or too
-little time, means silence, and requests pass while no replica answers. Appliers are not told,
-because nobody would read it.
+It says nothing about an object that the requester may not ``get``, whether it exists or not.
+The caller states who the requester is, so the plugin is enabled only if callers prove that they are
+API servers (``Row.discloses``). It refuses nothing: it is silent after an error or a timeout, and
+requests pass while no replica answers. Appliers get no hints, because no person reads them there.
 """
 
 import asyncio

@@ -1,10 +1,10 @@
-"""The plugin that refuses what could never work. It asks nobody outside of the process.
+"""The plugin that refuses what could never work. It sends no requests to other processes.
 
-Caches and the object suffice; templates are read by a worker of the engine.
+It needs only caches and the object; a worker of the engine parses templates.
 
-Only changes of the spec, and of the annotations that belong to it, are looked at, so that an object
-that was let in before a rule existed, or while no replica answered, can always be labelled,
-finalized and deleted.
+It checks only changes of the spec and of the annotations that belong to it. So an object that was
+admitted before a rule existed, or while no replica answered, can always be labelled, finalized and
+deleted.
 """
 
 import asyncio

@@ -1,4 +1,4 @@
-"""``spec.verify`` of what lies in registries: somebody is trusted, and only who is meant."""
+"""``spec.verify`` of objects in registries: it names keys or identities, and matches no others."""
 
 from collections.abc import Iterator
 from typing import Final, Protocol
