@@ -1,8 +1,8 @@
-"""Fetch what a chart in a Git repository or bucket depends on and does not contain.
+"""Fetch the dependencies of a chart in a Git repository or bucket that the chart does not contain.
 
 A dependency names its repository by URL. If a HelmRepository of the same namespace has that URL,
-its credentials and its stored index are used, else the repository is asked as anybody would. The
-forms ``alias:name`` and ``@name`` mean the HelmRepository of that name.
+its credentials and its stored index are used. Otherwise the repository is asked without
+credentials. The forms ``alias:name`` and ``@name`` mean the HelmRepository of that name.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""What a GitRepository includes: which artifacts of its neighbours, and how their files get in.
+"""The artifacts that a GitRepository includes, and how their files are added.
 
-An included artifact is read from the store, not over HTTP, and only while it has its digest. Paths
-are the user's and trees are strangers': nothing is read or written outside of them.
+An included artifact is read from the store, not over HTTP, and only if it has its digest. Users
+write the paths, and the trees are untrusted: nothing is read or written outside of them.
 """
 
 import asyncio

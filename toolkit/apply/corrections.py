@@ -1,6 +1,6 @@
-"""How fast drift is corrected: at once, unless somebody keeps changing the same object.
+"""How fast drift is corrected: at once, unless another writer keeps changing the same object.
 
-Two writers who both insist would make a hot loop. Each correction of an object doubles the pause
+Two writers that both insist would make a hot loop. Each correction of an object doubles the pause
 before the next one, from one second to five minutes; after a quiet time it starts anew.
 
 Pure but for the clock, which is passed in.

@@ -1,10 +1,10 @@
-"""Which of the objects that we applied are no longer as we left them.
+"""Which applied objects differ from what we applied.
 
 Decides from what a watch shows, event by event: an object is *intact*, *drifted* or *gone*, or the
 watch is still behind our own write. Drift is reported once until its owner has applied again, and
-later and later where somebody insists. An object that does not turn up after its apply is looked
-for again by ``sweep``, because its deletion may have come before anybody listened. A Job that
-deletes itself when it is done is as good as there.
+later and later if another writer insists. ``sweep`` looks again for an object that does not show up
+after its apply, because it may have been deleted before the watch began. A Job that deletes itself
+when it is done counts as present.
 
 No IO and no tasks: the clock is passed in, events and sweeps come from ``live``.
 """

@@ -1,9 +1,9 @@
 """Reading ``metadata.managedFields``: which manager owns which fields.
 
 The entry of our manager is the whole memory of an apply: as long as its digest (without the time)
-stays what it was, nobody has taken, changed or removed a field that we set. A field set is the
-``FieldsV1`` tree of structured-merge-diff: ``f:<name>``, ``k:<keys>``, ``v:<value>`` and ``.`` for
-the node itself; an empty node is a leaf that is owned as a whole.
+stays the same, no other writer has taken, changed or removed a field that we set. A field set is
+the ``FieldsV1`` tree of structured-merge-diff: ``f:<name>``, ``k:<keys>``, ``v:<value>`` and ``.``
+for the node itself; an empty node is a leaf that is owned as a whole.
 
 Pure functions over decoded JSON.
 """

@@ -1,11 +1,11 @@
 """Fields that are left to other writers: ``spec.ignore``.
 
-A manifest sets such a field only when the object is created. Afterwards it is sent no more once
-somebody else owns it; as long as nobody does, the live value is sent back, because leaving out a
-field that only we own would delete it. What the live object does not have is not brought back.
+A manifest sets such a field only when the object is created. Afterwards the field is not sent if
+another manager owns it. If only we own it, the live value is sent, because leaving out the field
+would delete it. A field that the live object does not have is not created again.
 
 Paths are JSON pointers (RFC 6901) into the manifest; the item of a keyed list (a container, a
-port) is found on the live object by its key, wherever it stands there.
+port) is found on the live object by its key, wherever it is in the list.
 
 Pure functions; the caller reads the live object.
 """

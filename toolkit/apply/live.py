@@ -1,13 +1,14 @@
-"""Seeing drift and health as they happen, without asking.
+"""Report drift and health from watches, without polling.
 
 Every applied kind is watched by the owner label. After an apply the caller says what it left
-(``expect``); an event that shows our managedFields entry changed, or the object gone or replaced,
-is drift and is reported at once, or after a pause where somebody insists (``drift``). Foreign
-fields do not touch our entry and are not drift. Health changes are reported for the waits.
+(``expect``). If an event shows that our managedFields entry has changed, or that the object is gone
+or replaced, this is drift. It is reported at once, or after a pause if another writer insists
+(``drift``). Fields of others do not change our entry and are not drift. Health changes are reported
+for the waits.
 
 One ``LiveSet`` serves one identity on one cluster. It holds projections, no objects, and writes
-nothing. A kind that may not be watched is ``unwatched``: the objects named by ``observe`` are then
-polled, for the rest its owner must look by itself.
+nothing. A kind that may not be watched is ``unwatched``: objects named by ``observe`` are then
+polled, and the owner must check the others itself.
 """
 
 import asyncio

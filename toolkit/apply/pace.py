@@ -1,11 +1,12 @@
 """Keeps two contents of one object out of one second, so that others can tell them apart.
 
-Stamps in managedFields have whole seconds. An apply that only drops fields, in the second of the
-apply before it, leaves the entry as somebody would who removed those fields. Who watches without
-applying could not tell the one from the other. So another content waits for the next second; the
-same one, which puts right what somebody has changed, does not.
+Timestamps in managedFields have whole seconds. If an apply only drops fields, in the second of the
+apply before it, the entry looks as if another writer had removed these fields. A process that
+watches without applying could not tell the two apart. So an apply of different content waits for
+the next second. An apply of the same content, which reverts a change, does not wait.
 
-Times are our own: an answer comes after its stamp, so a second later is a later second there.
+Times are those of our clock: an answer comes after its timestamp, so a second later is a later
+second there.
 """
 
 import asyncio

@@ -1,11 +1,12 @@
-"""Deleting what has left the build, and what an owner leaves behind.
+"""Delete objects that are no longer in the build, and those that a deleted owner leaves.
 
-Objects go in the reverse order of writing, by background propagation, each only if its live labels
-still name the owner and it does not forbid its deletion, and only that very object (uid). An object
-that a watch shows is deleted at the version in which it was judged: if it has changed since, the
-server refuses, and it is read and judged again. So the watches spare the read, and nothing is
-deleted by a state that is past. What stays, because it is protected, its deletion failed or
-finalizers hold it, stays in the inventory; what somebody else owns by now does not.
+Objects are deleted in the reverse order of writing, by background propagation. An object is deleted
+only if its live labels still name the owner and it does not forbid its deletion, and only that very
+object (uid). An object that a watch shows is deleted at the version in which it was judged: if it
+has changed since, the server refuses, and it is read and judged again. So the watches save the
+read, and no object is deleted because of an old state. An object that is protected, whose deletion
+failed, or that finalizers hold stays in the inventory. An object that another owner has taken does
+not.
 """
 
 import contextlib

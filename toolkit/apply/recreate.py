@@ -1,12 +1,13 @@
-"""Deleting an object in order to create it anew, where it cannot be changed in place.
+"""Delete an object in order to create it again, if it cannot be changed in place.
 
-Only for a true immutable-field error on the object itself, and only when the server would take the
+Only for an immutable-field error on the object itself, and only if the server would accept the
 manifest as a new object: a dry-run of its creation must fail with nothing but "already exists".
-A conflict, a webhook's refusal or an invalid manifest never deletes anything. What takes other
-objects' data with it (Namespaces, CRDs, volumes and claims) is recreated only when the object
+A conflict, a webhook's refusal or an invalid manifest never deletes anything. Objects whose
+deletion destroys other data (Namespaces, CRDs, volumes and claims) are recreated only if the object
 itself says ``force: enabled``.
 
-The old object goes by background propagation, as Flux does it; ours waits until it is gone.
+The old object is deleted by background propagation, as Flux does it; the new one is created when
+the old one is gone.
 """
 
 import asyncio

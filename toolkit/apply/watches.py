@@ -1,9 +1,9 @@
-"""The watches of what is applied: one a kind, shared by everybody who applies that kind.
+"""The watches of applied objects: one per kind, shared by all that apply the kind.
 
 A labelled watch sees every applied object of a kind in the cluster; a plain one sees all objects
 of a kind in one namespace, for health checks of objects that we do not apply. A watch lives as
-long as it has users. Initial lists are fetched a few at a time. What is kept of each object is for
-the one who opens the watches to say.
+long as it has users. Initial lists are fetched a few at a time. The opener of the watches says what
+is kept of each object.
 """
 
 import asyncio

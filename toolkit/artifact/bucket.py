@@ -1,12 +1,12 @@
 """The artifact store in a bucket: every replica serves it, and a new pod finds everything there.
 
-The layout is the local directory's, a file is one object, and ``ledger`` says who vouches for it.
-A writer may die at any moment, and two may write at once: what they leave is either vouched for or
-built again, and nobody is given content that has not its digest.
+The layout is that of the local directory, a file is one object, and ``ledger`` records the digest
+of each. A writer may die at any moment, and two may write at once: an object without a valid record
+is built again, and no client gets content that does not have its digest.
 
-Nothing is listed while nothing changes: ``intact`` is one HEAD, and when something will be past its
-retention is known from the last time that anything was stored. Content is read through a cache on
-the local disk, by digest, which may vanish with the pod.
+Nothing is listed while nothing changes: ``intact`` is one HEAD, and the end of a retention is known
+from the last time that anything was stored. Content is read through a cache on the local disk, by
+digest, which may vanish with the pod.
 """
 
 import asyncio

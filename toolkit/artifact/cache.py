@@ -1,8 +1,8 @@
-"""Extracted artifacts on disk: one copy a key, kept while used and as long as there is room.
+"""Extracted artifacts on disk: one copy per key, kept while used and as long as there is room.
 
-The first who asks does the work and the others wait for it; one who gives up disturbs nobody. Each
-cache claims a directory of its own (`scratch`), so that what a killed process left behind is found
-and removed.
+The first caller does the work and the others wait for it; if one gives up, the others get it still.
+Each cache claims a directory of its own (`scratch`), so that the leftovers of a killed process are
+found and removed.
 """
 
 import asyncio

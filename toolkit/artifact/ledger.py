@@ -1,12 +1,12 @@
-"""What lies in a bucket, and who vouches for it.
+"""The records of the objects in a bucket: which of them are valid artifacts.
 
-An object's digest cannot be asked of a bucket. So beside each artifact lies its *record*,
-``.digest-<file>``: the digest, and size and entity tag of the very object that it speaks of. A
-record of another object, left by a writer that was killed or overtaken, vouches for nothing.
-``.about-<file>`` tells revision and metadata. ``.link-<name>`` holds the name that a ``latest``
-link leads to.
+A bucket cannot tell the digest of an object. So beside each artifact is its *record*,
+``.digest-<file>``: the digest, and size and entity tag of exactly the object that it describes. A
+record that describes another object, left by a writer that was killed or overtaken, is invalid.
+``.about-<file>`` contains revision and metadata. ``.link-<name>`` contains the name that a
+``latest`` link points to.
 
-What a record said is remembered under the entity tag: one HEAD then tells all.
+A record is remembered under the entity tag, so that one HEAD is enough from then on.
 """
 
 import time

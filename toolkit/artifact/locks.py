@@ -1,4 +1,4 @@
-"""One lock a key, as long as somebody holds or awaits it."""
+"""One lock per key, as long as a task holds or awaits it."""
 
 import asyncio
 from weakref import WeakValueDictionary

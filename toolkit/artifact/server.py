@@ -1,13 +1,15 @@
 """The artifact server: files of the store over HTTP.
 
-GET and HEAD with entity tags and ranges; no listing, no way out of the root, no authentication: a
-NetworkPolicy is the guard, as in Flux. A file is checked against the digest that was recorded when
-it was stored before its first byte goes out; a damaged one is not there, and one that cannot be
-looked for now is worth another try. Readers are served a bounded number at a time, and one that
-dawdles is cut off. What else it answers (``uploads``, ``index``) is the caller's choice.
+GET and HEAD with entity tags and ranges; no listing, no path outside the root, no authentication: a
+NetworkPolicy restricts access, as in Flux. Before the first byte of a file is sent, the file is
+compared with its recorded digest. A damaged file counts as missing. If a file cannot be checked
+now, the client is told to try again. The number of clients at a time is bounded, and a client that
+reads too slowly is disconnected. The caller chooses what else the server answers (``uploads``,
+``index``).
 
-Anyone who asks strangers on behalf of tenants gets nothing here: a chart repository at this address
-would make our own process read to one tenant what another's NetworkPolicy keeps from it.
+Processes that fetch from servers on behalf of tenants get nothing here. Otherwise a chart
+repository with this address would make Penstock read an artifact to one tenant that another
+tenant's NetworkPolicy protects.
 """
 
 import asyncio

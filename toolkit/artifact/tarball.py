@@ -1,9 +1,10 @@
-"""Read a gzipped tarball from a stranger, as a stream.
+"""Read a gzipped tarball from an untrusted party, as a stream.
 
-Python's ``tarfile`` reads extended headers of any size into memory and knows forms that an
-artifact never has. This reader knows regular files, directories and links by name, and long names
-in both their forms (ustar prefix, PAX ``path``, GNU ``L``); everything else is an error. Memory is
-bounded by a chunk and by the longest name; the decompressor is asked for no more than is wanted.
+Python's ``tarfile`` reads extended headers of any size into memory and supports forms that an
+artifact never has. This reader supports regular files, directories and links by name, and long
+names in all their forms (ustar prefix, PAX ``path``, GNU ``L``); everything else is an error.
+Memory is bounded by a chunk and by the longest name; the decompressor is asked for no more than is
+needed.
 """
 
 import re

@@ -1,8 +1,8 @@
-"""Blocking work in a thread that ends soon after nobody waits for it any more.
+"""Blocking work in a thread that ends soon after its caller is cancelled.
 
-A thread cannot be cancelled; left to itself it would go on reading a directory that its caller has
-already removed, and hold a disk full of something unwanted. So the work is handed a checkpoint to
-call as it goes, and a cancelled caller leaves only when the thread has noticed.
+A thread cannot be cancelled. Without a check it would go on reading a directory that its caller has
+already removed, and fill a disk for nothing. So the work gets a checkpoint to call regularly, and a
+cancelled caller returns only when the thread has stopped.
 """
 
 import asyncio

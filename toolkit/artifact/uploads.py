@@ -1,11 +1,11 @@
-"""The upload interface: third-party source controllers hand over what their ExternalArtifacts name.
+"""The upload interface: third-party source controllers send the content of their ExternalArtifacts.
 
 ``PUT /externalartifact/<namespace>/<name>/<file>`` with a bearer token stores the body and answers
-with the artifact to write into the object's status. Only that kind can be uploaded, and only by
-anyone who may write that status anyway: the interface gives no power that RBAC has not given.
+with the artifact to write into the object's status. Only this kind can be uploaded, and only by
+users who may write that status anyway: the interface gives no permission that RBAC has not given.
 
-The body is a stranger's: it is bounded in size, pace and number, and read through once with the
-consumers' limits before anybody can fetch it. docs/artifact-store.md has the contract.
+The body is untrusted: it is bounded in size, pace and number, and read through once with the
+consumers' limits before it can be fetched. docs/artifact-store.md has the contract.
 """
 
 import logging

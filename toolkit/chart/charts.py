@@ -1,8 +1,8 @@
-"""Indexes and charts, as the rest of Penstock works with them: files in, files out.
+"""Indexes and charts, as the rest of Penstock uses them: files in, files out.
 
-All reading is done in worker processes (``toolkit.chart.worker``), which are killed at a deadline
-and have bounded memory, because YAML and archives come from strangers. This side keeps nothing but
-the answers to questions that were asked before: which version of a chart an index has for a range.
+Worker processes (``toolkit.chart.worker``) read everything, because YAML and archives are
+untrusted. The workers have bounded memory and are killed at a deadline. This side only keeps
+answers to earlier questions: which version of a chart an index has for a range.
 """
 
 from collections import OrderedDict

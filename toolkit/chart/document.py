@@ -1,12 +1,12 @@
 """Values in YAML as Helm reads and writes them, for processes that do not load the engine.
 
-Helm's parser is Go's, so plain scalars mean what they mean there (``yes`` is true, ``0777`` is
+Helm's parser is Go's, so plain scalars have their meaning there (``yes`` is true, ``0777`` is
 octal, ``1e3`` a number, a date a string), keys become strings, and of equal keys the last counts.
-What is written avoids every form that two parsers could read differently.
+The output avoids every form that two parsers could read differently.
 
-Documents are strangers': ``toolkit.untrusted`` bounds their depth and number of nodes
-(``toolkit.chart.limits``), and what aliases stand for is counted here, each time. Integers keep all
-their digits.
+Documents are untrusted: ``toolkit.untrusted`` bounds their depth and number of nodes
+(``toolkit.chart.limits``), and the targets of aliases are counted here, each time. Integers keep
+all their digits.
 """
 
 import base64

@@ -1,8 +1,8 @@
-"""What the process can do that reads indexes and charts, one request at a time.
+"""The operations of the process that reads indexes and charts, one request at a time.
 
-YAML and archives are strangers': whatever they do to it, it is killed at a deadline and has only so
-much memory. It talks to nobody; between requests it remembers where charts are in an index. The
-engine with Helm is loaded for the first chart, since a worker that reads indexes does without.
+YAML and archives are untrusted: the process is killed at a deadline and has bounded memory. It has
+no network; between requests it remembers where charts are in an index. The engine with Helm is
+loaded for the first chart, since a worker that reads only indexes does not need it.
 """
 
 from collections.abc import Callable, Mapping

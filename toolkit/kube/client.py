@@ -1,13 +1,13 @@
 """The Kubernetes client: one connection pool, JSON objects in and out.
 
 Written for controllers: server-side apply, impersonating views that share the pool, errors as
-types, retries only where a retry cannot do harm. An uncompressed body is asked for, because
-gzip doubles the latency inside a cluster.
+types, retries only if a retry cannot do harm. It asks for uncompressed bodies, because gzip doubles
+the latency inside a cluster.
 
-Writes say ``fieldValidation=Ignore``. The server's default, ``Warn``, has it parse each body a
-second time, for warnings that nobody would read: apply refuses fields that the schema does not know
-in any case ("field not declared in schema"), and what we encode has no field twice. Other warnings
-are logged at debug level.
+Writes say ``fieldValidation=Ignore``. With the default, ``Warn``, the server parses each body a
+second time, for warnings that no person would read: apply refuses fields that the schema does not
+know in any case ("field not declared in schema"), and what we encode has no field twice. Other
+warnings are logged at debug level.
 
 It does not cache objects (``informer``) and does not know the kinds (``crds``).
 """

@@ -1,7 +1,7 @@
-"""A cache that is filled only once it is needed.
+"""A cache that is filled only when it is needed.
 
-Until somebody says that it is needed, neither this process nor the API server does anything for
-such a cache. From then on it is like any other, and stays: what was needed once is needed again.
+Until a caller needs it, such a cache causes no work in this process or in the API server. From then
+on it is like any other cache, and stays: it will probably be needed again.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Leader election on a Lease: one replica at work, another ready to take over.
+"""Leader election on a Lease: one replica works, another one is ready to take over.
 
-Times of the other holder are never compared with our clock: a lease counts as expired when it has
-not changed for its duration *as we watched it* (client-go ``leaderelection.go``). The clock is
-monotonic. A leader that cannot renew in time stops its work before anybody else may start.
+Times of the other holder are never compared with our clock: a lease is expired when it has not
+changed for its duration *as we watched it* (client-go ``leaderelection.go``). The clock is
+monotonic. A leader that cannot renew in time stops its work before another replica may start.
 """
 
 import asyncio

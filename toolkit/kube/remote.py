@@ -1,8 +1,8 @@
 """Clients for the clusters that ``spec.kubeConfig`` names.
 
-They are kept by the digest of what describes them, so a changed Secret makes a new client and a
-hundred objects share one. Those that somebody uses stay open; of the others the least recently used
-are closed. Tenants' kubeconfigs are data: see ``config.from_untrusted_kubeconfig``.
+Clients are kept by the digest of their configuration, so a changed Secret makes a new client and a
+hundred objects share one. Clients in use stay open; of the others the least recently used are
+closed. Tenants' kubeconfigs are data: see ``config.from_untrusted_kubeconfig``.
 """
 
 import asyncio

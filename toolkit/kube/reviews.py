@@ -1,8 +1,8 @@
-"""Ask the API server who somebody is, and what they may do (TokenReview, SubjectAccessReview).
+"""Ask the API server who a user is, and what a user may do (TokenReview, SubjectAccessReview).
 
-Whatever the cluster knows people by decides, and whatever authorizer it has, RBAC or another. How a
-question is put and how its answer is read stand here once, because a mistake in either lets
-somebody in. Nothing is remembered and nothing asked twice: that is the callers' to decide.
+So every authenticator and authorizer of the cluster counts, not only RBAC. Requests are built and
+answers are read here only, because a mistake in either grants access. Nothing is cached: callers
+decide about that.
 """
 
 import hashlib

@@ -1,8 +1,8 @@
-"""Keep one object of a fixed name in place, until somebody else deletes it.
+"""Keep one object with a fixed name in place, until an administrator deletes it.
 
-An administrator deletes such an object to get out of trouble, so the deletion is final. A write
-that is under way at that moment must not create the object anew: each write names the UID of the
-object that it changes, and the API server answers 409 when that one is gone.
+Deleting such an object is the way to recover in an emergency, so the deletion is final. A write in
+progress must not create the object again: each write names the UID of the object that it changes,
+and the API server answers 409 if that object does not exist.
 """
 
 from toolkit.kube.client import Client

@@ -1,11 +1,11 @@
-"""The objects of one kind as they are stored: which there are, and how each is stored anew.
+"""The objects of one kind as they are stored: list them, and store each one again.
 
-An API server stores an object in the storage version whenever it is written, also with nothing
-changed. ``metadata.managedFields`` keep the versions in which each manager wrote: they are brought
-to the same version, because the API server cannot merge an apply with fields of a version that is
-not served any more (Flux's newest definitions serve the newest alone).
+An API server stores an object in the storage version whenever it is written, even without a change.
+``metadata.managedFields`` keep the version in which each manager wrote. They are changed to the
+same version, because the API server cannot merge an apply with fields of a version that is no
+longer served (Flux's newest definitions serve only the newest).
 
-Writes name the uid and resourceVersion that were read, so nobody's change is undone.
+Writes name the uid and resourceVersion that were read, so they undo no other write.
 """
 
 from collections.abc import AsyncIterator, Sequence

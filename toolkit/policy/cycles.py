@@ -1,6 +1,6 @@
 """Whether an object that waits for others would wait for itself. Pure.
 
-The caller knows who waits for whom; a node that it knows nothing of waits for nobody.
+The caller knows the dependencies; a node that it does not know depends on nothing.
 """
 
 from collections.abc import Callable, Iterable

@@ -1,7 +1,7 @@
 """The ReferenceGrants of a cluster, by the namespace that they open.
 
-Kept from a cache of the kind. Until that has been complete once nobody can tell what is granted, so
-nothing is: the decision waits. A grant that is being deleted grants nothing any more.
+They come from a cache of the kind. Until the cache has been complete once, grants are unknown and
+the decision waits. A grant that is being deleted grants nothing any more.
 """
 
 from collections import defaultdict

@@ -1,10 +1,10 @@
-"""Who writes without a repository, and must: the cluster's own machinery. Pure.
+"""Which writes do not come from a repository, and must pass: those of the cluster itself. Pure.
 
-A Deployment rolls because controllers write ReplicaSets and Pods; nobody commits those. Each row of
-``EXEMPTIONS`` is one such write: by whom, what, and by which fact about the object it is known to
-follow from what was admitted. Names that begin with ``system:`` can be had only by who could do
-anything to the cluster. What must also pass while no webhook answers is left to the conditions of
-the webhook's configuration, which the API server evaluates itself.
+A Deployment rolls because controllers write ReplicaSets and Pods, which are in no repository. Each
+row of ``EXEMPTIONS`` is one such write: by which user, of which object, and which fact about the
+object proves that it follows from an admitted one. Only users who may do anything in the cluster
+can get a name that begins with ``system:``. The conditions in the webhook's configuration, which
+the API server evaluates itself, cover writes that must also pass while no webhook answers.
 """
 
 from collections.abc import Callable, Iterable, Mapping

@@ -1,13 +1,13 @@
 """What an artifact was fetched from: the facts that policies judge, kept with the artifact. Pure.
 
-A spec says what is fetched next; the artifact of a moment ago was fetched by an earlier spec, and
-the source may be suspended. So policies never judge an artifact by the present spec. The source
-controller writes down with each artifact, under ``RECORD`` in its metadata, every field of the spec
-that decided what was fetched, and who had to sign; of everything that the artifact was made from as
-well (included repositories, the source of a chart). Admission lets nobody else write it.
+A spec says what is fetched next. The present artifact may come from an earlier spec, and the source
+may be suspended. So policies never judge an artifact by the present spec. The source controller
+records with each artifact, under ``RECORD`` in its metadata, every field of the spec that decided
+what was fetched, and who had to sign. It does the same for everything that the artifact was made
+from (included repositories, the source of a chart). Admission lets no other user write the record.
 
 The first origin is the source itself. An artifact without a record was stored by an earlier version
-or by a third party, and satisfies no policy that asks where it came from.
+or by a third party, and satisfies no policy about origins.
 """
 
 from collections.abc import Iterable, Mapping

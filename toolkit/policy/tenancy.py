@@ -1,13 +1,12 @@
-"""Decide whose power an object may borrow from those who make it act.
+"""Which permissions an object uses, so that only users who have them may write it.
 
 A Kustomization or HelmRelease acts as a service account, reaches another cluster with a kubeconfig,
-decrypts with keys, reads values. Anyone who writes it lends themselves that power, so they must
-hold it: be the account, be allowed to ``impersonate`` it, or hold the verb ``use`` on it.
-``powers`` lists what an object borrows; who asks the API server about the requester is the caller.
-Pure.
+decrypts with keys, and reads values. A user who writes it uses these indirectly, so the user must
+have them: be the account, be allowed to ``impersonate`` it, or have the verb ``use`` on it.
+``powers`` lists what an object uses; the caller asks the API server about the requester. Pure.
 
-A change that only sets the pace borrows nothing new, and neither does one of metadata or status:
-controllers' own writes and the removal of finalizers are never in question.
+A change of the pace alone uses nothing new, and neither does a change of metadata or status: writes
+of controllers and the removal of finalizers are always allowed.
 """
 
 from collections.abc import Iterator, Mapping

@@ -1,14 +1,14 @@
-"""Dialling what strangers name: which addresses may be connected to, and the connection itself.
+"""Connect to hosts that users and servers name, if their addresses are allowed.
 
-Users name servers and proxies, and servers name others. Two rules bound where that leads:
+Users name servers and proxies, and servers name other servers. Two rules limit the addresses:
 
-1. Nobody leads to the metadata service of the node that we run on, which tells who we are.
-2. Nobody leads from a public address to a private one: a redirect, a realm or a submodule would
-   have us ask, from where we stand, what the server itself cannot reach.
+1. No name may resolve to the metadata service of the node, which gives out the node's identity.
+2. A public server may not name a private address: with a redirect, a realm or a submodule it would
+   make us contact, from inside, what the server itself cannot reach.
 
-Both are applied to the address that is dialled, not to the name: a name that changes in between
-gains nothing. ``connect`` is for who waits in a thread, ``toolkit.remote.http.reach`` for aiohttp.
-A proxy resolves names itself, so through one only literal addresses can be looked at.
+Both rules apply to the address that is dialled, not to the name, so a name that changes in between
+gains nothing. ``connect`` is for threads, ``toolkit.remote.http.reach`` for aiohttp. A proxy
+resolves names itself, so through a proxy only literal addresses can be checked.
 """
 
 import enum

@@ -1,10 +1,10 @@
-"""What can go wrong between us and a server, whatever is spoken on top of HTTP.
+"""What can go wrong between us and a server, for all protocols on top of HTTP.
 
 ::
 
     TransientError
-    └── HttpError        Failed: no answer, an answer that is none, or a status
-        └── AuthError    AuthenticationFailed: credentials, or who the server is
+    └── HttpError        Failed: no answer, a malformed answer, or a status
+        └── AuthError    AuthenticationFailed: credentials, or the identity of the server
 
 Messages name the URL without query and user information: those may hold signatures and passwords.
 """

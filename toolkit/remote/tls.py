@@ -1,4 +1,4 @@
-"""TLS towards servers that a Secret vouches for; its certificates never touch a disk."""
+"""TLS to servers whose CA is in a Secret; certificates are never written to a disk."""
 
 import functools
 import os

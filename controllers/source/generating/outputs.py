@@ -1,8 +1,8 @@
-"""The ExternalArtifacts of a generator: stored, written, and deleted when not made any more.
+"""The ExternalArtifacts of a generator: stored, written, and deleted when no longer generated.
 
-An object belongs to the generator whose uid its label bears, or that its ``sourceRef`` names (a
-restored cluster has new uids). All others are somebody else's and never touched. The object is
-there before its artifact is stored, so that nothing is ever stored for nobody.
+An object belongs to the generator whose uid is in its label, or that its ``sourceRef`` names (a
+restored cluster has new uids). Other objects are never touched. The object is created before its
+artifact is stored, so every stored artifact has an object.
 """
 
 import asyncio

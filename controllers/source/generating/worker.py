@@ -1,7 +1,7 @@
-"""What the process can do that builds artifacts.
+"""The operations of the process that builds artifacts.
 
-Globs, archives and YAML are strangers'. A build that takes too long, or too much memory, is ended
-with the process it runs in, and disturbs nobody else.
+Globs, archives and YAML are untrusted. A build that takes too long, or too much memory, ends with
+the process it runs in, and affects no other build.
 """
 
 from collections.abc import Callable, Mapping

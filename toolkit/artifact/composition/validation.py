@@ -1,4 +1,4 @@
-"""What can be told of a spec without reading a source: found before anything is fetched."""
+"""The errors of a spec that can be found without reading a source, before anything is fetched."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass

@@ -1,9 +1,9 @@
-"""Why there are no credentials: the cloud refused, or was asked for what it does not give.
+"""Why there are no credentials: the cloud refused, or cannot give what was requested.
 
 ::
 
     TransientError
-    └── CloudError               AuthenticationFailed: refused, out of reach, an answer that is none
+    └── CloudError               AuthenticationFailed: refused, unreachable, a malformed answer
     StalledError
     └── ForeignHostError         InvalidProviderConfiguration: the host is not this provider's
 """

@@ -4,12 +4,12 @@
 
     TransientError
     └── GitError                  GitOperationFailed: network, server, repository contents
-        ├── GitAuthError          AuthenticationFailed: credentials, or who the server is
+        ├── GitAuthError          AuthenticationFailed: credentials, or the server's identity
         ├── RefNotFoundError      GitOperationFailed: the repository lacks what the spec names
         ├── GitMovedError         GitOperationFailed: a branch moved before a push reached it
         └── EmptyRepositoryError  EmptyGitRepository: it has no reference at all
     StalledError
-    └── GitSpecError              URLInvalid and the like: only a new spec helps
+    └── GitSpecError              URLInvalid and others: only a new spec helps
 
 Messages name the repository without its user information.
 """

@@ -1,8 +1,8 @@
 """Commit files on the tip of a branch and push the commit: what runs inside a Git worker.
 
-The tip is taken alone, what is new is sent and nothing else. The tip is also the value that the
-server compares the branch with, so a commit of somebody else is never lost: the files are written
-again, on that commit.
+Only the tip is fetched, and only what is new is sent. The server compares the branch with the tip,
+so no other commit is ever lost: if the branch has moved, the files are written again, on the new
+commit.
 """
 
 from collections.abc import Mapping

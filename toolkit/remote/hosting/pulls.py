@@ -1,8 +1,8 @@
 """Pull requests of a repository: the open one between two branches, opened, updated and closed.
 
-One that goes from another repository is never touched, whatever its branch is called: anybody may
-open that. Answers are read within bounds. The token goes to the API of the repository's own host
-alone, with a redirect it is left behind.
+A pull request from another repository is never touched, whatever its branch is called: any user may
+open one. Answers are read within bounds. The token is sent only to the API of the repository's own
+host; it does not follow redirects.
 """
 
 from collections.abc import Mapping

@@ -1,1 +1,1 @@
-"""HTTP to strangers: who may be asked, who is told what, and how long we wait."""
+"""HTTP to untrusted servers: which addresses are allowed, who gets credentials, how long we wait."""

@@ -1,17 +1,16 @@
-"""HTTP towards strangers: registries, chart repositories, token services.
+"""HTTP to untrusted servers: registries, chart repositories, token services.
 
 1. With a CA in the ``Endpoint`` only that CA counts, otherwise only the system's.
 2. Credentials, client certificates included, go to the origin that they were given for. With
    ``pass_credentials`` they follow redirects.
-3. Nobody leads to a metadata service, be it by a URL, a redirect or a proxy of their own.
-   Redirects are followed for reading only, a few times, never from https to http, and never from a
-   public address to a private one.
-4. What comes is neither decompressed nor cached, and no cookie is kept.
-5. A server that asks for patience gets it: a short while within the deadline, else at once an
-   error for everybody who asks with the same credentials, until the time has come.
+3. No URL, redirect or proxy leads to a metadata service. Redirects are followed for reading only, a
+   few times, never from https to http, and never from a public address to a private one.
+4. Responses are neither decompressed nor cached, and no cookie is kept.
+5. If a server asks to wait, a short wait happens within the deadline. For a longer one, all
+   requests with the same credentials fail at once until the time has come.
 
-Connections are shared by all who trust the same. A proxy resolves names itself: through one, only
-literal addresses are looked at for (3), and its own address if a user chose it.
+Connections are shared by all callers with the same trust. A proxy resolves names itself: through
+one, only literal addresses are checked for (3), and its own address if a user chose it.
 """
 
 import asyncio

@@ -5,14 +5,14 @@
     TransientError
     └── RegistryError                 OCIArtifactPullFailed: no answer, or one that is not what it
         │                             should be
-        ├── RegistryAuthError         AuthenticationFailed: credentials, or who the registry is
+        ├── RegistryAuthError         AuthenticationFailed: credentials, or the registry's identity
         ├── RegistryNotFoundError     OCIArtifactPullFailed: it has no such tag, digest or blob
         └── MalformedError            OCIArtifactPullFailed: what it has cannot be accepted
     StalledError
     └── RepositoryURLError            URLInvalid: only a new spec helps
 
-The last two of a registry are answers: anyone who may push makes them, and no outage does. So they
-may not keep in use what nobody vouches for (``ANSWERS``).
+The last two of a registry are answers: a user who may push can cause them, and an outage cannot. So
+they must not keep unsigned content in use (``ANSWERS``).
 """
 
 from typing import ClassVar, Final

@@ -1,8 +1,8 @@
 """OCI artifacts as values: repositories, descriptors, manifests (image-spec and distribution-spec).
 
-Manifests are strangers' JSON. What is read is bounded in number and length, a digest is one that
-can be checked, and a document that is both a manifest and an index is refused: anyone who signs one
-of the two readings must not get the other (CVE-2021-41190). Nothing here does IO.
+Manifests are untrusted JSON. Their number and length are bounded, a digest must have an algorithm
+that can be checked, and a document that is both a manifest and an index is refused: a user who
+signs one of the two readings must not get the other (CVE-2021-41190). Nothing here does IO.
 """
 
 import hashlib

@@ -1,11 +1,12 @@
-"""A registry, asked over the distribution API: nothing is believed that has not its digest.
+"""A registry, asked over the distribution API: content counts only if it has its digest.
 
-1. A tag is resolved once, to a digest; everything after that goes by digest.
-2. What is asked for by digest must have it, whatever the registry says in its headers. What has
-   its digest but is damaged was pushed like that, and is not a failure of the registry.
-3. A blob goes to the disk as it comes, is cut off where its descriptor says it ends, and is there
-   under its name only when size and digest are right.
-4. Lists end: after so many pages, entries and bytes, and pages lie on the registry itself.
+1. A tag is resolved once, to a digest; everything after that uses the digest.
+2. Content that is requested by digest must have it, whatever the registry says in its headers.
+   Content that has its digest but is damaged was pushed like that, and is not a failure of the
+   registry.
+3. A blob is written to the disk as it arrives, ends where its descriptor says, and gets its name
+   only if size and digest are correct.
+4. Lists are bounded in pages, entries and bytes, and pages must be on the registry itself.
 """
 
 import asyncio

@@ -1,12 +1,12 @@
-"""Signing in at a registry: what it demands is learnt once, and its tokens are kept until they end.
+"""Sign in at a registry: its challenge is learnt once, and its tokens are kept until they expire.
 
 A registry answers 401 with a challenge: Basic, or a token from a service that it names (the realm).
-The service gets our credentials, so a registry may not name any:
+The service gets our credentials, so a registry may not name any service:
 
-1. It is https, unless the registry itself is plain HTTP; then it is on the same host, because
-   anybody on the way could have written the challenge.
+1. It uses https, unless the registry itself is plain HTTP. Then it must be on the same host,
+   because an attacker in the network could have written the challenge.
 2. It is not at a private address if the registry is not (``http`` checks where it resolves).
-3. It is asked for the repository at hand and what we do there, pulling unless ``actions`` say more,
+3. It is asked for this repository and for our action, pulling unless ``actions`` say more,
    whatever scope the registry suggests.
 """
 

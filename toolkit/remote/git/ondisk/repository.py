@@ -1,6 +1,6 @@
 """Check a commit out of a repository on this machine, in a worker that can read nothing else.
 
-The repository may have been cloned from a stranger, so it is read as ``toolkit.remote.git`` reads
+The repository may be a clone of an untrusted one, so it is read as ``toolkit.remote.git`` reads
 what a server sends: in a worker with bounds on time, memory and files. Neither git nor its hooks
 are run.
 """
