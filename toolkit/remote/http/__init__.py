@@ -1,1 +1,1 @@
-"""HTTP to untrusted servers: which addresses are allowed, who gets credentials, how long we wait."""
+"""HTTP to untrusted servers: addresses that are allowed, credentials, and how long to wait."""
