@@ -1,7 +1,7 @@
 """Options that commands share for the servers that they talk to, and files of keys.
 
-Names of options are those that ``flux`` has. A file with a key or a certificate is read by
-``content``, within bounds: somebody may name another file by mistake.
+Names of options are those that ``flux`` has. ``content`` reads a file with a key or a certificate
+within bounds, because the user may name another file by mistake.
 """
 
 from collections.abc import Callable

@@ -1,17 +1,17 @@
 """Objects from one version of a kind to another, by way of the stored one. Pure.
 
-All versions have the same fields (``crds.versions``), so an object is relabelled, and the few
-places that read differently are rewritten (``crds.change``). Where rewriting and writing back would
-not give the same text, the original goes along in an annotation,
-``conversion.penstock.dev/<version>`` with the version that it is of:
+All versions have the same fields (``crds.versions``), so only ``apiVersion`` changes, and the few
+values with another form are rewritten (``crds.change``). If rewriting and writing back would not
+give the same text, an annotation keeps the original, ``conversion.penstock.dev/<version>`` with the
+version of the original:
 
-- ``…/v1beta1`` on a stored object tells what was written in v1beta1. It counts only while the
-  stored value is still what comes of it: after an edit in the stored version it is void, so it can
-  neither undo the edit nor needs to be kept in step.
-- ``…/v1`` on an object read in v1beta1 tells likewise what is stored. It is never stored itself.
+- ``…/v1beta1`` on a stored object contains what was written in v1beta1. It counts only while the
+  stored value is still the result of its conversion: after an edit in the stored version it is
+  void, so it can neither undo the edit nor needs to be updated.
+- ``…/v1`` on an object read in v1beta1 contains what is stored. It is never stored itself.
 
-Nothing is validated here; that is for schemas and admission. What cannot be understood is passed on
-as it is, because one bad object must not make a whole list unreadable.
+Nothing is validated here; that is for schemas and admission. A value that cannot be understood is
+passed on as it is, because one bad object must not make a whole list unreadable.
 """
 
 from collections.abc import Iterable, Iterator, Mapping

@@ -1,4 +1,4 @@
-"""``source.toolkit.fluxcd.io/v1``: ExternalArtifact, an artifact that somebody else made.
+"""``source.toolkit.fluxcd.io/v1``: ExternalArtifact, an artifact of a third-party controller.
 
 Its author writes the object and its status; consumers read the status alone. It has no
 interval, and its status begins empty: nothing of ours reconciles it.

@@ -1,6 +1,6 @@
 """The series of reconciled objects: some numbers of each, which Flux's dashboards know.
 
-They are kept as numbers, and become samples when somebody asks. ``prometheus_client`` keeps an
+They are kept as numbers, and become samples when they are collected. ``prometheus_client`` keeps an
 object with a lock for each number, which makes 9 KB of each reconciled object, and removes those of
 one object by looking through those of all.
 

@@ -1,8 +1,8 @@
-"""Take turns: so many requests at once, fair between flows, nobody waits in vain.
+"""Take turns: a bounded number of requests at once, fair between flows, with a bounded queue.
 
-A flow is a namespace or a user. One that sends a thousand requests, or whose requests are slow, may
-neither fill the process nor hold up the others: it gets three quarters of the places at most, those
-who wait are let in flow by flow, and the queue has an end.
+A flow is a namespace or a user. One that sends a thousand requests, or whose requests are slow,
+must neither fill the process nor delay the others: it gets at most three quarters of the places,
+waiting requests are admitted flow by flow, and the queue has a limit.
 """
 
 import asyncio

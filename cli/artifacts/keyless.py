@@ -1,8 +1,8 @@
-"""Sign an artifact as somebody whom an identity provider knows, by Sigstore's own signer.
+"""Sign an artifact with an identity of an identity provider, by Sigstore's own signer.
 
-The identity is the token that is given, or the one that the CI at hand gives to its jobs. Fulcio
-issues a certificate for it, and Rekor keeps the signature; both are Sigstore's public ones, or
-those of a private instance, whose trusted root then says which of their answers count.
+The identity is the token that is given, or the one that the CI gives to its jobs. Fulcio issues a
+certificate for it, and Rekor keeps the signature. Both are Sigstore's public ones, or those of a
+private instance, whose trusted root then says which of their answers count.
 """
 
 import json

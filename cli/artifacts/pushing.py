@@ -1,6 +1,7 @@
-"""Push local files as an artifact, and sign it if that is asked for.
+"""Push local files as an artifact, and sign it if requested.
 
-The tag is moved last: until the signature is there, nobody who follows the tag sees the artifact.
+The tag is moved last, so a client that follows the tag never sees the artifact without its
+signature.
 """
 
 from collections.abc import Awaitable, Callable

@@ -1,4 +1,4 @@
-"""Who signs, as the flags of ``push`` say: nobody, a key, or an identity at Sigstore."""
+"""How ``push`` signs, by its flags: not at all, with a key, or with an identity at Sigstore."""
 
 import asyncio
 import os

@@ -1,7 +1,7 @@
-"""The Helm chart, made from ``deploy/base`` and ``deploy/components``: nobody edits it by hand.
+"""The Helm chart, generated from ``deploy/base`` and ``deploy/components``.
 
-Kustomize's builds enter (``builds``), with each component and without. They become one tree per
-object that says what depends on which component (``merging``), and that is printed as templates
+Its input are Kustomize's builds (``builds``), with each component and without. They become one tree
+per object that says what depends on which component (``merging``). The tree is printed as templates
 with the values of a pod where the base has constants (``templates``, ``holes``). ``values`` is the
 table of values; ``values.yaml``, its schema and a page of the documentation are made of it. Open
 ``__main__`` first.

@@ -1,6 +1,6 @@
 """The manifests of our kinds in a directory, as they are written there.
 
-Files are strangers': their number and size are bounded, links are not followed, and YAML is read by
+Files are untrusted: their number and size are bounded, links are not followed, and YAML is read by
 ``toolkit.chart.document``, whose values are those of Go's parser. Only files that name an API group
 of Flux or of Penstock are parsed. One that is not YAML, such as the template of a chart, is noted.
 """

@@ -1,14 +1,14 @@
 """What ``penstock bootstrap`` has put into the namespace of an installation. Pure.
 
-The Secret with the credentials of the repository carries no label of an installation, because an
-installation that has one would delete it with what it contains no more. Each object is proven by
-the one before it:
+The Secret with the credentials of the repository has no label of an installation, because another
+installation would then delete it as one of its old objects. Each object is proven by the one before
+it:
 
 1. the pods of the installation are applied by the Kustomization that has the name of the namespace;
 2. that Kustomization applies itself, and the source that it names, from the repository;
-3. the Secret is the one that the source names, and nobody but this command has written its data.
+3. the Secret is the one that the source names, and only this command has written its data.
 
-An object that does not have its proof is somebody's own.
+An object without its proof belongs to the user.
 """
 
 from collections.abc import Iterable, Iterator

@@ -1,14 +1,14 @@
-"""Take an installation away, and leave what it applied.
+"""Remove an installation, and leave what it applied.
 
-First everything is read (``survey``), and the removal is refused where it would lose something:
+First everything is read (``survey``), and the removal is refused if it would lose something:
 
 - an object that is being deleted, while its controller still deletes what it applied: without the
   controller these workloads would be orphaned;
-- with the namespace, whatever else is in it, but what ``penstock bootstrap`` has made there.
+- with the namespace, everything else in it, except what ``penstock bootstrap`` has made there.
 
-Then the controllers go, before all else, because they would add their finalizers again; what the
-API server asks of the gate goes next, because nobody answers it any more. Custom resources stay
-without finalizers, so that nothing hangs that is deleted later, and so do the definitions.
+Then the controllers are deleted, before all else, because they would add their finalizers again.
+The registrations of the gate follow, because it no longer answers. Custom resources stay without
+finalizers, so that they can be deleted later, and so do the definitions.
 """
 
 import asyncio

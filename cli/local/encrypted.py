@@ -1,13 +1,13 @@
-"""Encrypted Secrets in a local build and its diff: no key is read, and no value told.
+"""Encrypted Secrets in a local build and its diff: no key is read, and no value shown.
 
-In the cluster most of them stay encrypted until they are admitted (``controllers.kustomize``). The
-local build sorts files by the same rules. What admission will make of a carrier can be told but for
+In the cluster most of them stay encrypted until admission (``controllers.kustomize``). The local
+build sorts files by the same rules. Everything that admission will make of a carrier is known but
 the values: which keys it has, and the digest of the document, which the live Secret has as an
-annotation. So a diff asks the server about a stand-in with the live values, for which nobody needs
-to decrypt anything, and puts into the answer what admission would.
+annotation. So a diff sends the server a stand-in with the live values, for which nothing needs to
+be decrypted, and puts into the answer what admission would.
 
-Whether this cluster decrypts at admission is not asked, which would take further rights: the live
-Secret shows it. One that was applied in clear is compared as such.
+Whether this cluster decrypts at admission is not asked, which would need further permissions: the
+live Secret shows it. One that was applied in plaintext is compared as such.
 """
 
 import asyncio

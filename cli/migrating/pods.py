@@ -1,7 +1,7 @@
 """What Flux's pods were given besides flags: identities, variables, volumes. Pure.
 
-Somebody added it by a patch, mostly so that a controller can sign in at a cloud or reach what it
-fetches through a proxy. Penstock's pods need the same.
+An administrator added it with a patch, mostly so that a controller can sign in at a cloud or fetch
+through a proxy. Penstock's pods need the same.
 """
 
 from collections.abc import Iterator

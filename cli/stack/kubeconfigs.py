@@ -1,7 +1,7 @@
 """A kubeconfig for each process: the cluster of the given one, a token file for a user.
 
-The cluster stanza is taken over as it stands (server, CA, proxy, TLS server name); credentials are
-not: anyone who holds the result is the service account and nobody else.
+The cluster stanza is copied as it is (server, CA, proxy, TLS server name). Credentials are not: the
+result gives only the permissions of the service account.
 """
 
 from pathlib import Path

@@ -1,7 +1,7 @@
 """Whether a process still answers, asked as a kubelet asks (``livenessProbe``).
 
-A process that hangs does not end, so nobody would start it again. The defaults are generous: on a
-busy machine an answer takes its time, and so does the question.
+A process that hangs does not end, so it would not be started again. The defaults are generous: on a
+busy machine both the question and the answer take time.
 """
 
 import asyncio

@@ -1,8 +1,8 @@
-"""Send a request to the endpoint of hooks, and again while nobody takes it there.
+"""Send a request to the endpoint of hooks, again as long as the endpoint does not take it.
 
 A path is unknown for a moment after the controller has started or the Receiver has changed, so 404
 is one of the answers after which it is sent again, as ``flux trigger receiver`` does. A request
-that was refused for what it holds is not sent twice.
+that was refused because of its content is not sent twice.
 """
 
 import asyncio

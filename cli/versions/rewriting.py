@@ -1,13 +1,13 @@
 """Change ``apiVersion`` in manifests, and nothing else of a file.
 
-A file is read line by line, because templates are no YAML, and comments and order have to stay. An
-``apiVersion`` belongs to the ``kind`` that stands at the same depth beside it. Where the file is
-YAML, its objects are looked at as well:
+A file is read line by line, because templates are not YAML, and comments and order have to stay. An
+``apiVersion`` belongs to the ``kind`` at the same depth beside it. If the file is YAML, its objects
+are checked as well:
 
-- an object whose values would read differently is left as it is, with what to write instead;
-- fields that Flux has no more are told: Penstock has them in every version.
+- an object whose values would be read differently is left as it is, with what to write instead;
+- fields that Flux has removed are reported: Penstock has them in every version.
 
-Files are strangers': their number and size are bounded, and links are not followed.
+Files are untrusted: their number and size are bounded, and links are not followed.
 """
 
 import os

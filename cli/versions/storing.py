@@ -1,8 +1,8 @@
-"""Write the objects of a cluster anew, so that all are stored in the version of the definition.
+"""Write the objects of a cluster again, so that all are stored in the version of the definition.
 
 The controllers of an installation do the same (``toolkit.kube.migration``), slowly and in the
-background. Here somebody waits for it, whether Flux or Penstock reconciles the objects. Each pass
-may be repeated; what cannot be written is named, and keeps its old version listed.
+background. Here a user waits for it, whether Flux or Penstock reconciles the objects. Each pass may
+be repeated. An object that cannot be written is named, and its old version stays listed.
 """
 
 from dataclasses import dataclass, field

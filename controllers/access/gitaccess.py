@@ -1,7 +1,7 @@
 """How a GitRepository signs in: with its Secret, as a GitHub App, or with its cloud's credentials.
 
-What a cloud or GitHub lent and the server then refuses is given back, so that the next attempt gets
-another; a login of a Secret is the user's to change.
+If the server refuses credentials of a cloud or of GitHub, they are dropped, so that the next
+attempt gets others. The user must change a login in a Secret.
 """
 
 from collections.abc import Awaitable, Callable, Mapping

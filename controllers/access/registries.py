@@ -4,8 +4,8 @@ OCIRepository and HelmChart do it alike, so it is written once. The order is tha
 Secret that the object names, then the ServiceAccount's pull Secrets, of which the most specific
 entry counts; with another provider than ``generic`` the cloud gives a login instead.
 
-1. A login is looked up for the registry at hand, and a Secret without an entry for it gives none.
-2. What a cloud gave is not sent where anybody on the way can read it.
+1. A login is looked up for this registry, and a Secret without an entry for it gives none.
+2. A login of a cloud is not sent without encryption.
 3. A login that the registry refused is not used again.
 """
 

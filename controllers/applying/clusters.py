@@ -1,7 +1,7 @@
-"""What is watched and waited for, cluster by cluster.
+"""The watches and the waits, cluster by cluster.
 
-The cluster that we run on is there from the start; others come with the first object whose
-``spec.kubeConfig`` names them, and go when nobody uses them any more.
+Those of the cluster that we run on exist from the start. Those of another one begin with the first
+object whose ``spec.kubeConfig`` names it, and end with the last.
 """
 
 import asyncio

@@ -1,18 +1,18 @@
-"""Only images that admission would let in are chosen (``ImageVerificationPolicy``).
+"""Choose only images that admission would accept (``ImageVerificationPolicy``).
 
-1. Which policies hold: those of mode Enforce that select the ImagePolicy's namespace and name the
-   image, and those of any mode that the annotation ``policy.penstock.dev/verify`` names.
-2. A tag is resolved once. What is verified is the digest that it led to then, and the same digest
-   is what the ImagePolicy tells, whatever its ``digestReflectionPolicy`` (CVE-2022-47633).
-3. The digest that was told before stays the one of its tag, so a tag that is moved changes nothing;
-   with ``Always`` the new digest is taken if it is signed as well.
-4. Tags that are not signed are passed over, the best first. The choice that stands is tried last.
-5. What cannot be found out keeps a choice only if the same policies have let it pass before.
-   Otherwise there is none, and an automation leaves the image as it is.
-6. An automation writes only what the policies of the moment let pass. Who chose it, and when, does
-   not count: a suspended ImagePolicy keeps a choice that nobody looks at again.
+1. The policies that apply are those of mode Enforce that select the ImagePolicy's namespace and
+   name the image, and those of any mode that the annotation ``policy.penstock.dev/verify`` names.
+2. A tag is resolved once. The resulting digest is verified, and the same digest is in the status of
+   the ImagePolicy, whatever its ``digestReflectionPolicy`` (CVE-2022-47633).
+3. A digest that is in the status already stays the one of its tag, so a tag that is moved changes
+   nothing; with ``Always`` the new digest is taken if it is signed as well.
+4. Tags that are not signed are passed over, the best first. The present choice is tried last.
+5. If the check fails for technical reasons, a choice is kept only if the same policies have allowed
+   it before. Otherwise there is no choice, and an automation leaves the image as it is.
+6. An automation writes only what the present policies allow. Who chose the image, and when, does
+   not count: the choice of a suspended ImagePolicy is not checked any more.
 
-The registry is asked as the ImageRepository says: no login of a policy is lent to a tenant.
+The registry is asked with the login of the ImageRepository: a tenant never uses a policy's login.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""Checked-out commits that are kept between runs: one that is here is not fetched again.
+"""Checked-out commits that are kept between runs, so that they are not fetched again.
 
-Who uses one has asked the server for the commit a moment before, with their own credentials, so
-that nobody sees more here than there.
+Before a run uses one, it has asked the server for the commit with its own credentials, so it sees
+no more here than on the server.
 """
 
 import asyncio

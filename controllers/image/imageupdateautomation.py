@@ -1,8 +1,8 @@
 """The ImageUpdateAutomation reconciler: chosen images become a commit.
 
-Look where the repository is. If neither it nor a policy has changed since the last run, that is
-all. Otherwise check out, write the images at their markers, commit and push. If somebody else was
-faster, all of it is done again on their commit.
+Read the reference of the repository. If neither it nor a policy has changed since the last run,
+nothing else happens. Otherwise check out, write the images at their markers, commit and push. If
+the branch has moved meanwhile, repeat all of it on the new commit.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping

@@ -1,11 +1,11 @@
 """Pull requests instead of pushes to the branch that is checked out.
 
 The annotation names the hosting service. Commits go to ``push.branch``, and a pull request from
-there to what is checked out is opened, kept up to date, and closed when nothing is left to change.
-One that a person has closed stays closed until there is another commit.
+there to the branch that is checked out is opened, updated, and closed when nothing is left to
+change. One that a user has closed stays closed until there is another commit.
 
-Everything in its text that comes from elsewhere stands as code, so that it neither formats the
-page nor calls anybody.
+All values from elsewhere are shown as code in its text, so they neither format the page nor mention
+anyone.
 """
 
 from collections.abc import Iterable, Mapping

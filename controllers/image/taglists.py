@@ -1,7 +1,7 @@
 """The tags of each ImageRepository as they were scanned last, in the artifact store.
 
-A restart finds them there and scans nothing anew. What is read must have the revision that the
-object's status names: a file of another scan, or one that was changed, is none.
+After a restart they are read from there instead of scanned again. A list must have the revision in
+the object's status: one of another scan, or one that was changed, is ignored.
 """
 
 import asyncio

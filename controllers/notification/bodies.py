@@ -1,8 +1,8 @@
-"""Bodies of requests that anybody may send: bounded in size, in time and in memory.
+"""Untrusted bodies of requests: bounded in size, in time and in memory.
 
-A body that says that it is small is read at once. Those that are large, or do not say, take turns,
-so that they fill no memory; one that comes slowly keeps its turn until its time is over, and holds
-up no small one.
+A body that announces a small size is read at once. Large ones, and those without a size, take
+turns, so that they do not fill the memory. A slow one keeps its turn until its time is over, and
+does not delay small ones.
 """
 
 import asyncio

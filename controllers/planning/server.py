@@ -1,16 +1,16 @@
-"""The address at which plans are asked for: ``GET /plan/<namespace>/<name>[?revision=]``.
+"""The address at which plans are requested: ``GET /plan/<namespace>/<name>[?revision=]``.
 
-Made for the aggregated API, which decides who of its users may ask. Each controller that applies
-has one for its own kind. It answers in every replica,
-because it writes nothing. Each request, in this order:
+Made for the aggregated API, which decides which of its users may ask. Each controller that applies
+has one for its own kind. It answers in every replica, because it writes nothing. Each request, in
+this order:
 
 1. names an object, in the form in which names are written;
-2. comes from a ServiceAccount, with a token that was made for this and opens nothing else;
+2. comes from a ServiceAccount, with a token that was made for this and gives no other access;
 3. which may ``get`` the subresource ``plan`` of the inventory, by RBAC;
 4. waits for its turn, for a bounded time, among a bounded number, and fair between namespaces:
-   one whose builds are slow holds up nobody else.
+   one whose builds are slow does not delay others.
 
-Up to 3 nobody learns whether the object exists.
+Up to step 3, a caller does not learn whether the object exists.
 """
 
 import asyncio

@@ -1,6 +1,6 @@
 """Whether an image is signed as an ImageVerificationPolicy demands; for the gate and controllers.
 
-A policy and a digest go in; who signed comes out, or the reason why nobody who is trusted did.
-``trust`` reads the keys that a policy names, ``proving`` asks the verifiers. Both users find out
-by themselves which policies hold and which digest a tag leads to. Open ``proving`` first.
+The input is a policy and a digest. The output is the signer, or the reason why no trusted signer
+was found. ``trust`` reads the keys that a policy names, ``proving`` asks the verifiers. Both users
+determine themselves which policies apply and which digest a tag leads to. Open ``proving`` first.
 """

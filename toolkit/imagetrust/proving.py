@@ -1,7 +1,7 @@
 """Who signed an image: as many verifiers of a policy as it demands must find their signature.
 
-A proof that a trust policy merely tolerates is none. What may pass is told before a signature that
-is missing, because it may be the missing one.
+A proof that a trust policy only tolerates does not count. Problems that may pass are reported
+before a missing signature, because they may be the reason why it is missing.
 """
 
 from collections import OrderedDict

@@ -1,7 +1,7 @@
-"""What a worker process that has the engine can do.
+"""The operations of a worker process that has the engine.
 
-Started by the pool that ``toolkit.native.calls`` makes. It imports little, for it starts in the
-way of somebody's first build.
+Started by the pool that ``toolkit.native.calls`` makes. It imports little, because the first build
+waits for its start.
 """
 
 import struct

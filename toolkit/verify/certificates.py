@@ -1,4 +1,4 @@
-"""X.509 certificates that strangers made: whatever is wrong with one is a ``ValueError``."""
+"""Untrusted X.509 certificates: whatever is wrong with one is a ``ValueError``."""
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm

@@ -1,10 +1,10 @@
-"""Flux's endpoint for events: ``POST /`` with an event as JSON, or with an array of some.
+"""Flux's endpoint for events: ``POST /`` with an event as JSON, or with an array of events.
 
 Answers as notification-controller does (``internal/server/event_server.go``): 202 when the event is
-on disk or nobody wants it, 429 for a duplicate, 400 for what is not an event, 413 for what is too
-large. Beyond Flux: 408 for a body that takes too long, and 503 with ``Retry-After`` where the event
-could not be kept; our own controllers then try again. They send several events at once, as an
-array (``toolkit.forwarding``): it is answered with 207, and the status of each.
+on disk or no Alert selects it, 429 for a duplicate, 400 for what is not an event, 413 for what is
+too large. Beyond Flux: 408 for a body that takes too long, and 503 with ``Retry-After`` if the
+event could not be stored; our own controllers then try again. They send several events at once, as
+an array (``toolkit.forwarding``): it is answered with 207, and the status of each.
 """
 
 import logging

@@ -1,7 +1,8 @@
 """Tokens of issuers: signature, issuer, audience, time, and what a Receiver demands of the claims.
 
 Keys are looked up below the issuer's address (OpenID Connect Discovery 1.0) and kept for some
-minutes. An unknown key is looked for anew once a minute at most, so that nobody makes us ask.
+minutes. An unknown key is looked up at most once a minute, so that senders cannot cause many
+requests.
 """
 
 import asyncio

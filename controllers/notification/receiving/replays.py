@@ -1,7 +1,7 @@
 """Deliveries that were acted upon, so that they count once.
 
-Each namespace has room of its own: a tenant who sends a great many to its own Receivers has those
-of nobody else forgotten.
+Each namespace has its own space: a tenant who sends many deliveries to its own Receivers does not
+displace those of others.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""The one way to a service: within the rules for strangers, and the limits of a Place."""
+"""The one way to a service: within the rules for untrusted servers, and the limits of a Place."""
 
 import asyncio
 import socket

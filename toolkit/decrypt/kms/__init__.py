@@ -1,7 +1,7 @@
 """Key services that hold the key of a data key: asked over HTTP, before a document is decrypted.
 
-``services`` is the way in. What is asked, of whom and how often stands in the document, which
-anyone who may write the file wrote: each module checks its address before anybody signs in.
+``services`` is the way in. The document says which services are asked, for what and how often, and
+its author is not trusted: each module checks the address before it signs in.
 """
 
 from collections.abc import Mapping

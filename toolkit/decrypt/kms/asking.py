@@ -1,8 +1,8 @@
-"""One question to a key service: one bounded answer, and errors that tell why there is none.
+"""One request to a key service: one bounded answer, and errors that tell why there is none.
 
-What failed decides what helps: a right that is missing, a key that is not there, a data key that is
-not this key's, or patience. AWS tells the first three apart by a word only, under one status.
-Messages name service, key, status and remedy; nothing of what was sent.
+The cause decides about the remedy: a missing permission, a missing key, a data key of another key,
+or an outage. AWS distinguishes the first three only by a word, with one status. Messages name
+service, key, status and remedy, and nothing of the request.
 """
 
 from collections.abc import Mapping

@@ -1,8 +1,10 @@
 """AWS KMS (``kms``): ``Decrypt``, signed with SigV4.
 
-1. The ARN is a key's or an alias', and its region one of AWS's: that makes the host, nothing else.
-2. The role of the document is assumed with what signs in here, so it is AWS who says whether this
-   identity may become it. A profile of the document is somebody's own machine's: it is not read.
+1. The ARN is that of a key or an alias, and its region one of AWS's. The host is made from these
+   alone.
+2. The role of the document is assumed with the identity that signs in here, so AWS decides whether
+   this identity may assume it. A profile of the document is one of its author's machine: it is not
+   read.
 3. The encryption context of the document is passed on; AWS binds the data key to it.
 4. The key that AWS says it used must be the one that was named.
 """

@@ -1,16 +1,16 @@
 """The transit engine of HashiCorp Vault and OpenBao (``hc_vault``).
 
-The document names the server, and the token goes there. So the steps of ``ways``:
+The document names the server, and the token is sent to it. So the steps of ``ways``:
 
-1. The address is a server's, engine and key are plain names: nothing but ``decrypt`` of a transit
-   engine is asked.
-2. Where the Secret lists addresses (``sops.vault-address``), one of them. Anyone who may use the
-   keys without reading them must not have the token sent to a server of theirs, so outside a
-   Kustomization the list is required.
-3. Without a list, a server that proves who it is: never in clear.
+1. The address is that of a server, engine and key are plain names: only ``decrypt`` of a transit
+   engine is requested.
+2. If the Secret lists addresses (``sops.vault-address``), the server must be one of them. A user
+   who may use the keys without reading them must not have the token sent to a server of their own,
+   so outside a Kustomization the list is required.
+3. Without a list, the server must prove its identity: the token is never sent without TLS.
 
-Vault's own environment (``VAULT_ADDR``, ``VAULT_TOKEN``) is nobody's to lend and is not read, and
-redirects are not followed. A server of the node's metadata is refused by the HTTP client.
+Vault's own environment (``VAULT_ADDR``, ``VAULT_TOKEN``) is not read, because no object may use it,
+and redirects are not followed. The HTTP client refuses the metadata server of the node.
 """
 
 import base64

@@ -1,8 +1,8 @@
-"""With whom a key service may be asked: the sign-ins that a document's reader lends it.
+"""The sign-ins with which a key service may be asked for a document.
 
-An entry of the Secret comes first, and alone (as in Flux). Without one it is the ServiceAccount;
-this process itself only where the operator said so, because a document of anybody would then open
-whatever this process may open.
+An entry of the Secret comes first, and alone (as in Flux). Without one it is the ServiceAccount.
+This process itself signs in only if the operator allows it. Otherwise any author of a document
+could decrypt whatever this process may decrypt.
 """
 
 import functools

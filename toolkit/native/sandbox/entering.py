@@ -1,9 +1,9 @@
-"""Confine this process, for good, before it reads a byte that somebody else wrote.
+"""Confine this process, for good, before it reads a byte of untrusted input.
 
-The process is a worker of our own that has the rights of its parent: its user, its tokens, its
-network. What it reads was written by strangers, and may take it over. From here on it has what its
-work needs. What this kernel cannot forbid is left out (``protection.missing``); what it can and
-does not is an error, and the worker ends.
+The process is a worker with the rights of its parent: its user, its tokens, its network. The input
+may take it over. From here on it has only what its work needs. A restriction that this kernel does
+not support is left out (``protection.missing``). If the kernel supports one and the step fails, the
+worker ends.
 """
 
 import os

@@ -1,8 +1,8 @@
-"""What a bundle of each version must hold: part of step 2 of a cosign proof (see `steps`).
+"""What a bundle of each version must contain: part of step 2 of a cosign proof (see `steps`).
 
 The rules of protobuf-specs (sigstore_bundle.proto, sigstore_rekor.proto), as sigstore-go enforces
 them when it loads a bundle (pkg/bundle/bundle.go, ``validate``; pkg/tlog/entry.go). A bundle that
-breaks one is refused as a whole, whatever else would vouch for it.
+breaks one is refused as a whole, even if its other parts would be a proof.
 """
 
 from collections.abc import Callable

@@ -2,10 +2,10 @@
 
 The steps of the proof are listed in `cosignsteps`. Every signature that refers to the artifact is
 tried, in this order: bundles that say they are signatures, other bundles, the tag of the old form.
-The first whose proof holds suffices; otherwise the one that got furthest is told of.
+The first whose proof holds suffices; otherwise the error is that of the one that got furthest.
 
-Anyone who may write to the repository may attach anything. So what is looked at is bounded, nothing
-that was attached can turn an error of the registry into "not signed", nor itself be such an error.
+A user who may write to the repository may attach anything. So what is read is bounded, and no
+attachment can turn an error of the registry into "not signed", nor itself be such an error.
 """
 
 import asyncio

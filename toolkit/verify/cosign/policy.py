@@ -1,7 +1,7 @@
-"""Whom a cosign verification trusts: public keys, or identities vouched for by a Sigstore instance.
+"""Whom a cosign verification trusts: public keys, or identities certified by a Sigstore instance.
 
 Identities are patterns in RE2, which takes time linear in what it matches. As in Go they match
-anywhere unless they are anchored: ``unanchored`` tells of patterns that others can satisfy too.
+anywhere unless they are anchored: ``unanchored`` finds patterns that others can satisfy too.
 """
 
 import json

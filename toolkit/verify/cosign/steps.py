@@ -1,13 +1,13 @@
 """The steps of a cosign proof, in order; each block of code that makes one carries its number.
 
-With keys of one's own the proof ends after step 5: as with Flux, such a verification is offline and
-looks at no log, so neither the time of the signature nor its publication is proved.
+With keys of the policy the proof ends after step 5: as with Flux, such a verification is offline
+and looks at no log, so neither the time of the signature nor its publication is proved.
 
  1. A signature refers to the artifact: a bundle among its referrers, or the tag ``<digest>.sig``.
  2. What refers to it is small enough and well-formed.
- 3. It is a signature: an SBOM or provenance by the same signer is none.
+ 3. It is a signature, and not an SBOM or provenance by the same signer.
  4. What it signs is the digest of this artifact, and no other's.
- 5. A trusted key made it; without keys of one's own, the key of the certificate that came with it.
+ 5. A trusted key made it; without keys of the policy, the key of the certificate that came with it.
  6. It is in a transparency log that is trusted: by the log's promise, by proof, or both.
  7. What is in the log is this signature of these bytes by this certificate (CVE-2026-22703).
  8. When it was made is proved, by a trusted log or timestamp authority.

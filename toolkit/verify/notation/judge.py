@@ -1,8 +1,8 @@
 """One envelope judged: steps 4 to 9 of a Notary Project proof (``notationsteps``).
 
-Envelopes are whatever somebody could push, so they are read by the engine, in a worker. The engine
-dials nobody: what a revocation check wants to know is asked here, and the envelope judged again
-with the answers.
+Any user who may push can write an envelope, so the engine reads it, in a worker. The engine has no
+network: the requests of a revocation check are sent here, and the envelope is judged again with the
+answers.
 """
 
 from base64 import b64encode

@@ -2,9 +2,9 @@
 
 The steps are numbered in ``notationsteps``; those on one envelope are made by ``notationjudge``.
 
-A signature that a policy merely lets pass proves nothing, and neither does level ``skip``: the
-proof is ``tolerated``, and a better signature is looked for. The one exception is a revocation that
-nobody could tell, where the policy logs that.
+A signature that a policy only tolerates proves nothing, and neither does level ``skip``: the proof
+is ``tolerated``, and a better signature is looked for. The one exception is a revocation that could
+not be determined, if the policy logs that.
 """
 
 from collections.abc import Iterable, Mapping
