@@ -12,8 +12,7 @@ requests pass while no replica answers. Appliers get no hints, because no person
 import asyncio
 import contextlib
 import itertools
-from collections import defaultdict
-from collections.abc import Iterator, Mapping
+from collections.abc import Mapping
 from typing import Any, Final, Self
 
 import msgspec
@@ -22,18 +21,17 @@ from crds import KUSTOMIZATION
 from toolkit.errors import PenstockError
 from toolkit.kube import impersonation, rbac
 from toolkit.kube.errors import NotFoundError
-from toolkit.kube.informer import Change
 from toolkit.kube.secrets import CONFIG_MAP, SECRET
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, key_of
+from toolkit.objects import GroupVersionKind, Json, ObjectKey
 from webhooks import changes, joint
 from webhooks.hints import mentions, shapes
+from webhooks.hints.builds import Builds
 from webhooks.hints.mentions import Mention
 from webhooks.plugin import Answer, Condition, Row
 from webhooks.request import Request
 from webhooks.services import Cache, Services
 from webhooks.validation import circles
 from webhooks.validation.admission import BY_KIND, RULES, applied, concerned
-from webhooks.validation.circles import Seen
 from webhooks.validation.rule import Checks
 from webhooks.validation.verdict import LONGEST_WARNING
 
@@ -50,7 +48,7 @@ class Hints:
     def __init__(self, services: Services, present: Mapping[GroupVersionKind, Cache[Any]]) -> None:
         self._services = services
         self._present = present
-        self._builds = _Builds(present[_KUSTOMIZATION])
+        self._builds = Builds(present[_KUSTOMIZATION])
 
     @classmethod
     def make(cls, services: Services) -> Self:
@@ -123,44 +121,6 @@ class Hints:
             namespace=key.namespace,
             name=key.name,
         )
-
-
-class _Builds:
-    """The paths of Kustomizations, by the digest of what else their builds are made of."""
-
-    def __init__(self, cache: Cache[Seen]) -> None:
-        self._known: defaultdict[bytes, dict[ObjectKey, str]] = defaultdict(dict)
-        cache.subscribe(self._saw)
-
-    def others(self, obj: Json) -> Iterator[tuple[ObjectKey, str]]:
-        """Yield who builds the same as an object, or part of it, and what that is."""
-        build, own = circles.build(obj), key_of(obj)
-        if build is None:
-            return
-        beside = self._known.get(build.ground, {}).items()
-        found = ((key, _common(build.path, other)) for key, other in beside if key != own)
-        yield from sorted((key, what) for key, what in found if what)[:_MOST]
-
-    def _saw(self, change: Change[Seen]) -> None:
-        if change.old is not None and (old := change.old.build):
-            self._known[old.ground].pop(change.key, None)
-            if not self._known[old.ground]:
-                del self._known[old.ground]
-        if change.new is not None and (new := change.new.build):
-            self._known[new.ground][change.key] = new.path
-
-
-def _common(path: str, other: str) -> str:
-    """Return what of a path another one holds as well; empty if nothing.
-
-    The root of a source is above everything in it, and mostly says by a ``kustomization.yaml`` what
-    of that it means.
-    """
-    if path == other:
-        return "the same"
-    if other and path.startswith(f"{other}/"):
-        return f"'.{other}', of which this is a part"
-    return f"'.{other}', a part of this" if path and other.startswith(f"{path}/") else ""
 
 
 def _exists(_: bytes) -> bool:
