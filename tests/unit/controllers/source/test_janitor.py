@@ -2,7 +2,9 @@
 
 import asyncio
 import contextlib
+import os
 from collections.abc import AsyncIterator, Callable
+from fnmatch import fnmatch
 from pathlib import Path
 
 import msgspec
@@ -58,7 +60,9 @@ class Bench:
         return Owner(kind=KIND.kind, namespace="team", name=name)
 
     def stored(self, name: str) -> bool:
-        return any((self.root / "store" / self.owner(name).path).glob("[!.]*.tar.gz"))
+        # Unlike `glob`, `walk` passes over a directory that goes meanwhile.
+        walked = os.walk(self.root / "store" / self.owner(name).path)
+        return any(fnmatch(file, "[!.]*.tar.gz") for _, _, files in walked for file in files)
 
     @contextlib.asynccontextmanager
     async def running(self, *, parts: bool = False) -> AsyncIterator[None]:
