@@ -42,9 +42,9 @@ class Recorder:
         self._controller = controller
         self._instance = os.uname().nodename
         self._cluster = _Sink("cluster", _ClusterEvents(client, controller, self._instance).send)
-        self._forwarder = Forwarder(address, self._encode) if address else None
-        self._notifier = (
-            _Sink("notification", self._forward, most=MOST, pause=self._pause) if address else None
+        self._forwarder = forwarder = Forwarder(address, self._encode) if address else None
+        self._notifier = forwarder and _Sink(
+            "notification", forwarder.send, most=MOST, pause=forwarder.pause
         )
 
     def emit(self, event: Event) -> None:
@@ -64,13 +64,6 @@ class Recorder:
                 for sink in (self._cluster, self._notifier):
                     if sink:
                         group.create_task(sink.run())
-
-    async def _forward(self, sending: list["Queued"]) -> None:
-        if self._forwarder:
-            await self._forwarder.send(sending)
-
-    def _pause(self) -> float:
-        return self._forwarder.pause if self._forwarder else 0.0
 
     def _encode(self, queued: "Queued") -> bytes:
         event, when = queued

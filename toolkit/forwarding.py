@@ -64,7 +64,6 @@ class Forwarder(Generic[T]):
         async with aiohttp.ClientSession(timeout=timeout) as self._session:
             yield
 
-    @property
     def pause(self) -> float:
         """Return the seconds that should pass until the next ``send``."""
         return _GATHERING if self._at_once > 1 else 0.0

@@ -1,7 +1,5 @@
 """Whether the objects named in ``spec.dependsOn`` allow one to proceed."""
 
-import asyncio
-import contextlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -16,6 +14,7 @@ from crds.kind import Kind
 from crds.meta import Conditions
 from toolkit.apply import expressions
 from toolkit.errors import Told, WaitingError
+from toolkit.kube import caches
 from toolkit.kube.informer import Informer
 from toolkit.kube.later import Later
 from toolkit.kube.manager import Manager
@@ -144,11 +143,7 @@ class Gate:
         hold the workers of everybody. An object that is listed later wakes its dependents.
         """
         kinds = {target.gvk for _, target in references(obj)}
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(_PATIENCE_SECONDS):
-                for cache in self.later:
-                    if cache.gvk in kinds:
-                        await cache.wait_attempted()
+        await caches.attempted(*(cache for cache in self.later if cache.gvk in kinds))
 
     def require_ready(self, obj: Dependent, *, current: Callable[[Dependent], bool]) -> None:
         """Return when every dependency is ready.
@@ -175,7 +170,6 @@ class Gate:
 
 
 _UNREADY: Final = "is not ready"
-_PATIENCE_SECONDS: Final = 10.0
 
 
 def _unready(

@@ -132,6 +132,5 @@ class Janitor(Generic[T]):
             await self._store.collect(owner, current=obj.status.artifact)
             return
         # one of that name may have been made since
-        shown = self._informer.get(key) is not None
-        if not (await self._exists(owner) if self._asks else shown):
+        if self._informer.get(key) is None and not (self._asks and await self._exists(owner)):
             await self._store.remove(owner)

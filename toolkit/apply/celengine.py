@@ -33,6 +33,6 @@ def _extension() -> ModuleType | None:
         return None
     module = util.module_from_spec(spec)
     spec.loader.exec_module(module)
-    # Whoever imports the package after all gets the same module.
+    # A later import of the package gets this module, too.
     sys.modules[_EXTENSION] = module
     return module

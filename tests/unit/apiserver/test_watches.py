@@ -1,11 +1,11 @@
 """A kind is watched once, and each reader has its own of it."""
 
-import asyncio
 from typing import Any
 
 from apiserver.watches import Watches
 from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
+from tests.tools.tasks import running
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
 from toolkit.objects import GroupVersionKind
@@ -52,15 +52,12 @@ def test_readers_of_a_kind_share_a_watch_and_get_what_they_read() -> None:
             sizes.subscribe(seen.append)
             firsts.subscribe(told.append)
 
-            tasks = [asyncio.create_task(each.run()) for each in runner.informers]
-            assert not sizes.synced
-            await firsts.wait_synced()
-            server.put("configmaps", "a", data={"longer": "than before"})
-            server.remove("configmaps", "a")
-            await virtualtime.settle()
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
+            async with running(*(each.run() for each in runner.informers)):
+                assert not sizes.synced
+                await firsts.wait_synced()
+                server.put("configmaps", "a", data={"longer": "than before"})
+                server.remove("configmaps", "a")
+                await virtualtime.settle()
 
             assert server.count("GET", "/configmaps") == 1
             assert sizes.synced
@@ -93,10 +90,9 @@ def test_what_one_reader_cannot_read_is_skipped_for_all() -> None:
             seen: list[Change[int]] = []
             sizes.subscribe(seen.append)
 
-            (task,) = (asyncio.create_task(each.run()) for each in runner.informers)
-            await sizes.wait_synced()
-            task.cancel()
-            await asyncio.wait([task])
+            (informer,) = runner.informers
+            async with running(informer.run()):
+                await sizes.wait_synced()
 
             assert not seen
 

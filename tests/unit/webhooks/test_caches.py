@@ -1,14 +1,14 @@
 """A cache that a policy makes necessary costs nothing until there is one."""
 
 import asyncio
-from collections.abc import AsyncIterator, Awaitable, Callable
-from contextlib import asynccontextmanager
+from collections.abc import Awaitable, Callable
 from typing import Any
 
 import pytest
 
 from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
+from tests.tools.tasks import running
 from toolkit.objects import GroupVersionKind, ObjectKey
 from webhooks.services import Cache, Caches
 
@@ -22,17 +22,6 @@ def decode(_: bytes) -> bool:
     return True
 
 
-@asynccontextmanager
-async def running(caches: Caches) -> AsyncIterator[None]:
-    tasks = [asyncio.create_task(each.run()) for each in caches.informers]
-    try:
-        yield
-    finally:
-        for task in tasks:
-            task.cancel()
-        await asyncio.wait(tasks)
-
-
 def play(scenario: Scenario) -> None:
     """Run a cache of ConfigMaps, and one of Secrets that is needed once there is a ConfigMap."""
 
@@ -44,7 +33,7 @@ def play(scenario: Scenario) -> None:
             watch = caches.watching(asked)
             first = watch(CONFIG_MAP, decode=decode)
             later = watch(SECRET, decode=decode, after=CONFIG_MAP)
-            async with running(caches):
+            async with running(*(each.run() for each in caches.informers)):
                 await first.wait_synced()
                 await scenario(server, first, later)
 

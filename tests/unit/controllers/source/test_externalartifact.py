@@ -1,10 +1,8 @@
 """What was uploaded goes when its object goes, and not before."""
 
-import asyncio
 import contextlib
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from pathlib import Path
-from typing import Any
 
 import msgspec
 import pytest_asyncio
@@ -15,6 +13,8 @@ from controllers.source.janitor import Janitor
 from crds.meta import Artifact
 from crds.source_external import ExternalArtifact
 from tests.fakes.apiserver import FakeApiServer
+from tests.tools.tasks import running
+from tests.tools.waiting import until
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.storage import Owner, Storage
 from toolkit.kube.client import Client
@@ -65,21 +65,9 @@ class Bench:
 
     @contextlib.asynccontextmanager
     async def running(self) -> AsyncIterator[None]:
-        tasks = [asyncio.create_task(self.informer.run()), asyncio.create_task(self.janitor.run())]
-        await self.informer.wait_synced()
-        try:
+        async with running(self.informer.run(), self.janitor.run()):
+            await self.informer.wait_synced()
             yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-
-    async def until(self, condition: Callable[[], Any]) -> None:
-        pause = 0.001
-        async with asyncio.timeout(60):
-            while not condition():
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, 0.1)
 
 
 @pytest_asyncio.fixture
@@ -96,7 +84,7 @@ async def test_a_deleted_object_takes_its_artifacts_along(bench: Bench) -> None:
 
     async with bench.running():
         bench.server.remove(PLURAL, "gone", "team")
-        await bench.until(lambda: not bench.files("gone"))
+        await until(lambda: not bench.files("gone"))
 
     assert bench.files("stays") == ["1.tar.gz"]
 
@@ -106,7 +94,7 @@ async def test_what_went_while_nobody_looked_is_found_at_the_start(bench: Bench)
     await bench.upload("orphan")
 
     async with bench.running():
-        await bench.until(lambda: not bench.files("orphan"))
+        await until(lambda: not bench.files("orphan"))
 
     assert bench.files("stays") == ["1.tar.gz"]
 
@@ -118,7 +106,7 @@ async def test_a_new_artifact_leaves_older_ones_to_their_retention(bench: Bench)
         newer = await bench.upload("app", "2")
         kept = bench.files("app")
         bench.put("app", newer)
-        await bench.until(lambda: bench.files("app") != kept)
+        await until(lambda: bench.files("app") != kept)
 
     assert kept == ["1.tar.gz", "2.tar.gz"]
     assert bench.files("app") == ["2.tar.gz"]
@@ -134,7 +122,7 @@ async def test_an_object_made_anew_under_the_same_name_keeps_its_artifact(bench:
         other = await bench.upload("other")
         bench.put("other", other)
         bench.server.remove(PLURAL, "other", "team")
-        await bench.until(lambda: not bench.files("other"))
+        await until(lambda: not bench.files("other"))
 
     assert "2.tar.gz" in bench.files("app")
 
@@ -147,6 +135,6 @@ async def test_a_server_that_does_not_answer_costs_nobody_an_artifact(bench: Ben
         bench.server.fail("GET", "externalartifacts/gone", 403, times=10)
         bench.server.remove(PLURAL, "gone", "team")
         bench.server.remove(PLURAL, "next", "team")
-        await bench.until(lambda: not bench.files("next"))
+        await until(lambda: not bench.files("next"))
 
     assert bench.files("gone") == ["1.tar.gz"]

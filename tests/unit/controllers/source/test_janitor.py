@@ -1,9 +1,8 @@
 """The artifacts of HelmCharts that a HelmRelease made go with them, and those of others do not."""
 
-import asyncio
 import contextlib
 import os
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator
 from fnmatch import fnmatch
 from pathlib import Path
 
@@ -16,6 +15,8 @@ from controllers.source import helmchart
 from controllers.source.janitor import Janitor
 from crds.source_helm import HelmChart
 from tests.fakes.apiserver import FakeApiServer
+from tests.tools.tasks import running
+from tests.tools.waiting import until
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.storage import Owner, Storage
 from toolkit.kube.client import Client
@@ -72,23 +73,11 @@ class Bench:
         janitor = Janitor(
             self.client, self.store, self.informer, leaves=helmchart.leaves, parts=parts
         )
-        tasks = [asyncio.create_task(self.informer.run())]
-        await self.informer.wait_synced()
-        tasks.append(asyncio.create_task(janitor.run()))
-        await self.until(lambda: "orphaned artifacts removed" in self.caplog.messages)
-        try:
-            yield
-        finally:
-            for task in tasks:
-                task.cancel()
-            await asyncio.wait(tasks)
-
-    async def until(self, condition: Callable[[], bool]) -> None:
-        pause = 0.001
-        async with asyncio.timeout(60):
-            while not condition():
-                await asyncio.sleep(pause)
-                pause = min(pause * 2, 0.1)
+        async with running(self.informer.run()):
+            await self.informer.wait_synced()
+            async with running(janitor.run()):
+                await until(lambda: "orphaned artifacts removed" in self.caplog.messages)
+                yield
 
 
 @pytest_asyncio.fixture
@@ -110,7 +99,7 @@ async def test_the_artifacts_of_a_deleted_chart_go_with_it(
     async with bench.running(parts=parts):
         before = bench.server.count("GET", f"{PLURAL}/")
         bench.server.remove(PLURAL, "gone", "team")
-        await bench.until(lambda: not bench.stored("gone"))
+        await until(lambda: not bench.stored("gone"))
 
     assert bench.stored("stays")
     assert bench.server.count("GET", f"{PLURAL}/") == before + requests
@@ -125,7 +114,7 @@ async def test_a_chart_that_another_shard_took_over_keeps_its_artifacts(bench: B
         moved = bench.server.objects[PLURAL, "team", "moved"]
         bench.server._tell("DELETED", PLURAL, moved)
         bench.server.remove(PLURAL, "gone", "team")
-        await bench.until(lambda: not bench.stored("gone"))
+        await until(lambda: not bench.stored("gone"))
 
     assert bench.stored("moved")
 
@@ -137,7 +126,7 @@ async def test_a_chart_with_the_finalizer_is_left_to_its_controller(bench: Bench
     async with bench.running():
         bench.server._drop(PLURAL, bench.server.objects[PLURAL, "team", "held"])
         bench.server.remove(PLURAL, "gone", "team")
-        await bench.until(lambda: not bench.stored("gone"))
+        await until(lambda: not bench.stored("gone"))
 
     assert bench.stored("held")
 
