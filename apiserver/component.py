@@ -32,7 +32,6 @@ from certs import injection
 from certs.serving import Serving
 from toolkit.kube.manager import Manager, answer_metrics
 from toolkit.kube.options import Options
-from toolkit.native import heap
 
 
 def start(
@@ -45,7 +44,6 @@ def start(
     trust, serving = Configuration(manager.client), Serving(ask_clients=True)
     trust.subscribe(lambda now: serving.trust(now.bundle))
     manager.add_service(trust.run)
-    manager.add_service(heap.run)
     keeper = certificates.start(
         manager,
         options,

@@ -31,8 +31,6 @@ from toolkit.net.connections import Connections, Limits
 
 logger = logging.getLogger(__name__)
 
-_TRIM_SECONDS: Final = 30.0
-"""How often memory that is free is given back; that takes a millisecond."""
 _FILL_SECONDS: Final = 60.0
 _CONNECTIONS: Final = 64
 """On each port: a request may take 1 MiB before it is refused, and nobody needs more."""
@@ -146,7 +144,7 @@ class Manager:
                 followers = [_start(group, cache.run) for cache in self._caches]
                 followers += [_start(group, run) for run in self._endpoints()]
                 followers.append(_start(group, self._settle_memory))
-                followers.append(_start(group, functools.partial(heap.run, _TRIM_SECONDS)))
+                followers.append(_start(group, heap.run))
                 elected = [
                     _start(group, self._candidate(name, parts))
                     for name, parts in self._elected.items()

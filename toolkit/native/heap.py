@@ -19,13 +19,13 @@ _LARGE: Final = 256 << 10
 _HEAPS: Final = 2
 
 
-async def run(seconds: float = SECONDS) -> None:
-    """Give memory back until cancelled, whenever so many seconds have passed."""
+async def run() -> None:
+    """Give memory back until cancelled; each time takes a millisecond."""
     trim = _trimming()
     while trim is not None:
         # The interpreter's lock is free meanwhile.
         await asyncio.to_thread(trim, 0)
-        await asyncio.sleep(seconds)
+        await asyncio.sleep(SECONDS)
 
 
 def _trimming() -> Callable[[int], int] | None:
