@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import struct
 from collections.abc import AsyncIterator
 
 import asyncssh
@@ -61,6 +62,23 @@ async def test_git_does_not_quote_a_server(banner: bytes) -> None:
         )
 
     assert "quoted" not in http + ssh
+
+
+@pytest.mark.parametrize("code", range(1, 17))
+async def test_git_does_not_quote_a_disconnect_message(code: int) -> None:
+    key = asyncssh.generate_private_key("ssh-ed25519")
+    auth = GitAuth(identity=key.export_private_key(), known_hosts=b"* " + key.export_public_key())
+    async with greeting(b"SSH-2.0-server\r\n" + disconnect(code, b"quoted")) as port:
+        told = await refusal(f"ssh://git@127.0.0.1:{port}/a", auth)
+
+    assert "quoted" not in told
+
+
+def disconnect(code: int, reason: bytes) -> bytes:
+    """Return SSH_MSG_DISCONNECT as a packet without encryption (RFC 4253, sections 6 and 11.1)."""
+    payload = struct.pack(">BLL", 1, code, len(reason)) + reason + struct.pack(">L", 0)
+    padding = 8 - (5 + len(payload)) % 8 + 8
+    return struct.pack(">LB", 1 + len(payload) + padding, padding) + payload + bytes(padding)
 
 
 @pytest.mark.parametrize("banner", BANNERS)

@@ -23,13 +23,13 @@ import asyncssh
 from dulwich.client import TraditionalGitClient
 from dulwich.protocol import Protocol
 
-from toolkit.remote import causes
 from toolkit.remote.git import packets
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.dial import Dial
 from toolkit.remote.git.errors import GitAuthError, GitError
 from toolkit.remote.git.service import Service
 from toolkit.remote.git.url import GitUrl
+from toolkit.remote.ssh import causes
 from toolkit.remote.ssh.knownhosts import KnownHosts
 from toolkit.remote.ssh.publickeys import PublicKey
 
@@ -169,7 +169,7 @@ class SshClient(TraditionalGitClient):
                 f"cannot {self._service.verb} '{self._url}': no response in time"
             ) from exc
         except (OSError, asyncssh.Error) as exc:
-            why = causes.cause(exc, otherwise=str(exc))
+            why = causes.cause(exc)
             raise GitError(f"cannot {self._service.verb} '{self._url}': {why}") from exc
 
 
