@@ -1,72 +1,134 @@
-"""What the components of appliers wire the same way: ways to clusters, and what is watched."""
+"""Wire what the components of all appliers need: a controller, clusters, and ways to artifacts."""
 
-from collections.abc import Iterable, Mapping
-from typing import Any, Final
+import os
+from collections.abc import Awaitable, Callable
+from pathlib import Path
+from typing import Final, Generic, TypeVar
 
-import msgspec
-
-from controllers.applying.triggers import Triggers
-from controllers.outside import Outside
+from controllers import outside
+from controllers.applying.clusters import Clusters
+from controllers.applying.identity import Identities
+from crds.helm import HelmRelease
 from crds.kind import Kind
-from toolkit.kube.informer import Informer
+from crds.kustomize import Kustomization
+from toolkit.artifact.fetch import Fetcher
+from toolkit.events import Recorder
+from toolkit.kube.controller import Controller, Outcome, Reconciliation
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
-from toolkit.kube.rbac import Rule
 from toolkit.kube.remote import Entry, RemoteClients
-from toolkit.kube.secrets import CONFIG_MAP, SECRET
-from toolkit.objects import GroupVersionKind, Json
+from toolkit.objects import ObjectKey
 
-PERMISSIONS: Final = (
-    # Drift and health of what was applied are seen by watching it, and so are records of releases.
-    # Nothing else is written: every write is impersonated. Not `get`: with `*` it includes
-    # subresources, and who may get nodes/proxy can run commands in every container.
-    Rule(groups=("*",), resources=("*",), verbs=("list", "watch")),
-    # What specs name: values, kubeconfigs, keys, and the account that a deletion acts as.
-    Rule(groups=("",), resources=("configmaps", "secrets", "serviceaccounts"), verbs=("get",)),
-)
+T = TypeVar("T", Kustomization, HelmRelease)
+
+_CONCURRENT: Final = 4
 
 
-def remotes(manager: Manager, options: Options, outside: Outside) -> RemoteClients:
-    """Return the clients of the clusters that ``spec.kubeConfig`` leads to."""
-    return RemoteClients(
-        manager.client,
-        cloud=outside.cloud,
-        tokens=outside.tokens,
-        allow_insecure_tls=options.insecure_kubeconfig_tls,
-        entry=Entry(
-            default_service_account=options.default_kubeconfig_service_account,
-            shared_identity=options.shared_kubeconfig_identity,
-        ),
-    )
+class Wiring(Generic[T]):
+    """The pieces of one kind of applier that the process shares among its passes.
 
+    ``lookup`` and ``enqueue`` are those of the kind's controller. They can be passed on before
+    ``control`` makes the controller, and called after it.
+    """
 
-def sources(
-    manager: Manager, options: Options, kinds: Iterable[Kind[Any]]
-) -> Mapping[str, tuple[GroupVersionKind, Informer[Any]]]:
-    """Return the sources of these kinds, by kind, each kept by an informer of the manager's."""
-    found = {}
-    for kind in kinds:
-        gvk = GroupVersionKind(*kind.gvk)
-        informer: Informer[Any] = Informer(
+    def __init__(  # noqa: PLR0913 - the pieces
+        self,
+        manager: Manager,
+        options: Options,
+        kind: Kind[T],
+        *,
+        account: str,
+        field_manager: str,
+        ways: outside.Outside,
+    ) -> None:
+        self.manager = manager
+        self.options = options
+        self.kind: Kind[T] = kind
+        self.outside = ways
+        self.remotes = RemoteClients(
             manager.client,
-            gvk,
-            decode=msgspec.json.Decoder(kind.model).decode,
-            namespace="" if options.watch_all_namespaces else manager.namespace,
+            cloud=ways.cloud,
+            tokens=ways.tokens,
+            allow_insecure_tls=options.insecure_kubeconfig_tls,
+            entry=Entry(
+                default_service_account=options.default_kubeconfig_service_account,
+                shared_identity=options.shared_kubeconfig_identity,
+            ),
         )
-        manager.add_informer(informer)
-        found[kind.kind] = gvk, informer
-    return found
-
-
-def configs(manager: Manager, options: Options, triggers: Triggers[Any]) -> None:
-    """Have labelled ConfigMaps and Secrets wake those who use them."""
-    for gvk in (CONFIG_MAP, SECRET):
-        informer: Informer[Json] = Informer(
-            manager.client,
-            gvk,
-            decode=msgspec.json.decode,
-            label_selector=options.watch_configs_label_selector,
-            metadata_only=True,
+        self.identities = Identities.of(kind.kind, manager, options, self.remotes)
+        self.clusters = Clusters(
+            manager.client, self.remotes, self.enqueue, group=kind.group, manager=field_manager
         )
-        informer.subscribe(triggers.config(gvk))
-        manager.add_informer(informer)
+        self.account = account
+        self._field_manager = field_manager
+        self._controller: Controller[T] | None = None
+
+    @classmethod
+    async def connect(
+        cls,
+        manager: Manager,
+        options: Options,
+        kind: Kind[T],
+        *,
+        account: str,
+        field_manager: str,
+    ) -> "Wiring[T]":
+        """Return the pieces; the process closes them at its end.
+
+        ``account`` is the ServiceAccount of the component. ``field_manager`` owns the fields of
+        what its objects apply.
+        """
+        ways = await outside.connect(manager, options)
+        return cls(manager, options, kind, account=account, field_manager=field_manager, ways=ways)
+
+    async def fetcher(self, directory: Path) -> Fetcher:
+        """Return what fetches artifacts and extracts them below a directory."""
+        return await self.manager.until_end.enter_async_context(
+            Fetcher(
+                directory,
+                host_override=os.environ.get("SOURCE_CONTROLLER_LOCALHOST", ""),
+                retries=self.options.http_retry,
+            )
+        )
+
+    @property
+    def controller(self) -> Controller[T]:
+        """Return the controller; call ``control`` first."""
+        if self._controller is None:
+            raise AssertionError("the controller is used before it is made")
+        return self._controller
+
+    def lookup(self, key: ObjectKey) -> T | None:
+        """Return an object of the kind as last seen."""
+        return self.controller.informer.get(key)
+
+    def enqueue(self, key: ObjectKey, trigger: str) -> None:
+        """Ask for a pass."""
+        self.controller.enqueue(key, trigger)
+
+    def control(
+        self,
+        *,
+        reconcile: Callable[[Reconciliation[T]], Awaitable[Outcome]],
+        finalize: Callable[[Reconciliation[T]], Awaitable[None]],
+        retry_interval: Callable[[T], float | None] = lambda _: None,
+    ) -> None:
+        """Make the controller, and have the manager run it and what its passes use."""
+        manager = self.manager
+        recorder = Recorder(
+            manager.client, controller=self.account, address=self.options.events_addr
+        )
+        self._controller = Controller(
+            kind=self.kind,
+            client=manager.client,
+            reconcile=reconcile,
+            finalize=finalize,
+            options=self.options.controller(concurrent=_CONCURRENT, namespace=manager.namespace),
+            recorder=recorder,
+            field_manager=f"gotk-{self._field_manager}",  # as Flux, apart from what is applied
+            retry_interval=retry_interval,
+        )
+        manager.add_service(recorder.run)
+        manager.until_end.push_async_callback(self.remotes.close)
+        manager.add_elected(self.clusters.run, lease=self.account)
+        manager.add_controller(self._controller, lease=self.account)

@@ -1,54 +1,38 @@
-"""What the passes of HelmReleases look up, and who wakes them."""
+"""The informers that the passes of HelmReleases read, and what they wake."""
 
 import functools
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Final
 
-from controllers import grants
-from controllers.applying import dependencies, wiring
-from controllers.applying.admission import Admission, decrypting
-from controllers.applying.dependencies import Dependent
-from controllers.applying.triggers import Triggers
+from controllers.applying import watched
+from controllers.applying.wiring import Wiring
 from controllers.grants import Refusals
 from controllers.helm import serving, uses
 from controllers.helm.helmrelease import HelmReleaseReconciler
 from controllers.helm.running import records
 from controllers.helm.serving import Serving
-from controllers.helm.sources import KIND
-from controllers.sourcepolicies import SourcePolicies
 from crds import EXTERNAL_ARTIFACT, HELM_CHART, KUSTOMIZATION, OCI_REPOSITORY
 from crds.helm import HelmRelease
-from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Change, Informer
-from toolkit.kube.later import Later
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.secrets import SECRET
-from toolkit.objects import GroupVersionKind
-from toolkit.policy.grants import Grants
 
 SOURCES: Final = (HELM_CHART, OCI_REPOSITORY, EXTERNAL_ARTIFACT)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """The informers; ``stored`` has the records of Helm, without their content.
+    """The informers; ``stored`` has the records of Helm, without their content."""
 
-    ``admission`` shows whether encrypted Secrets are decrypted here.
-    """
-
-    granted: Grants
-    policies: SourcePolicies
-    sources: Mapping[str, tuple[GroupVersionKind, Informer[Any]]]
-    kustomizations: Later[Dependent]
+    shared: watched.Watched
     stored: Informer[str]
     serving: Serving
-    admission: Admission
 
     @classmethod
     def follow(cls, manager: Manager, options: Options) -> "Watched":
-        """Return them, run by the manager."""
+        """Return the informers, run by the manager."""
         stored: Informer[str] = Informer(
             manager.client,
             SECRET,
@@ -58,43 +42,20 @@ class Watched:
             metadata_only=True,
         )
         manager.add_informer(stored)
-        admission = Admission(manager.client)
-        manager.add_informer(admission.informer)
         return cls(
-            granted=grants.follow(manager, options),
-            policies=SourcePolicies.follow(manager),
-            sources=wiring.sources(manager, options, SOURCES),
-            kustomizations=dependencies.follow(manager, options, KUSTOMIZATION),
+            shared=watched.Watched.follow(manager, options, sources=SOURCES, other=KUSTOMIZATION),
             stored=stored,
             serving=serving.follow(manager),
-            admission=admission,
         )
 
-    def wake(
-        self,
-        manager: Manager,
-        options: Options,
-        controller: Controller[HelmRelease],
-        reconciler: HelmReleaseReconciler,
-    ) -> None:
-        """Have all that HelmReleases use wake their users."""
-        triggers = Triggers(
-            KIND,
-            controller.enqueue,
-            Refusals(),
-            uses=functools.partial(uses.used, reader=reconciler.sources),
+    def wake(self, wiring: Wiring[HelmRelease], reconciler: HelmReleaseReconciler) -> None:
+        """Have everything that HelmReleases use wake its users."""
+        self.shared.wake(
+            wiring, Refusals(), uses=functools.partial(uses.used, reader=reconciler.sources)
         )
-        controller.informer.subscribe(triggers.applier)
-        controller.informer.subscribe(reconciler.owners.changed)
-        controller.informer.subscribe(_forget_gone(reconciler))
-        for gvk, informer in self.sources.values():
-            informer.subscribe(triggers.source(gvk))
-        wiring.configs(manager, options, triggers)
-        triggers.dependencies(self.kustomizations)
-        self.granted.subscribe(triggers.grant)
-        self.policies.subscribe(triggers.policy)
+        wiring.controller.informer.subscribe(reconciler.owners.changed)
+        wiring.controller.informer.subscribe(_forget_gone(reconciler))
         self.stored.subscribe(reconciler.records.changed)
-        self.admission.wake(lambda: decrypting(controller.informer), controller.enqueue)
 
 
 def _forget_gone(reconciler: HelmReleaseReconciler) -> Callable[[Change[HelmRelease]], None]:
