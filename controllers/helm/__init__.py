@@ -1,5 +1,5 @@
-"""The HelmRelease controller: release a chart with values, keep it so, and repair what failed.
+"""The HelmRelease controller: release charts, keep releases in sync, and repair failed ones.
 
-A pass gathers what it needs (here), observes Helm's storage and the cluster, decides (``deciding``)
-and acts once, and observes again (``running``). Open ``helmrelease`` first.
+A reconciliation gathers its inputs (here), observes Helm's storage and the cluster, decides on one
+action (``deciding``), runs it and observes again (``running``). Open ``helmrelease`` first.
 """

@@ -1,9 +1,9 @@
-"""The chart in an artifact: its directory on disk, and what is told of it.
+"""The chart in an artifact: its directory on disk, its name and its version.
 
-An artifact is fetched, verified and unpacked once a process (``toolkit.artifact.fetch``); name and
-version of its chart are read once and remembered by its digest, so a pass that changes nothing
-opens no chart. Each source has its artifact fetched, also if another one has the same content:
-who names a digest need not be able to read it.
+A process fetches, verifies and unpacks an artifact once (``toolkit.artifact.fetch``). Name and
+version of the chart are read once and cached by the digest of the artifact, so a reconciliation
+that changes nothing opens no chart. The artifact of each source is fetched, even if another source
+has the same content: a source that states a digest does not prove that it can read the content.
 """
 
 import asyncio
@@ -24,12 +24,12 @@ _REMEMBERED: Final = 1024
 _METADATA: Final = "Chart.yaml"
 
 Load = Callable[[Path], Awaitable[Chart]]
-"""Reads the chart of a directory with the engine."""
+"""Reads the chart in a directory with the engine."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class About:
-    """What is told of a chart."""
+    """Name and versions of a chart, as its ``Chart.yaml`` states them."""
 
     name: str
     version: str
@@ -37,7 +37,7 @@ class About:
 
 
 class Charts:
-    """Opens charts; ``load`` reads one."""
+    """Opens the charts of sources, and caches their names and versions."""
 
     def __init__(self, fetcher: Fetcher, load: Load) -> None:
         self._fetcher = fetcher
@@ -47,20 +47,21 @@ class Charts:
 
     @asynccontextmanager
     async def opened(self, source: ChartSource) -> AsyncIterator[Path]:
-        """Give the directory of the chart; it may go once the block is left.
+        """Yield the directory of the chart, which may be removed after the block.
 
         Raises:
-            WaitingError: the artifact is gone from the server.
-            TransientError: it cannot be fetched, is not what its source names, or holds no chart.
+            WaitingError: the server no longer has the artifact.
+            TransientError: the artifact cannot be fetched, does not match the digest in the status
+                of its source, or contains no chart.
         """
         async with self._fetcher.extracted(source.artifact, source.owner) as extracted:
             yield await asyncio.to_thread(_directory, extracted.path)
 
     async def about(self, source: ChartSource) -> About:
-        """Return what is told of the chart.
+        """Return name and versions of the chart.
 
         Raises:
-            PenstockError: as ``opened`` does, or the chart cannot be read.
+            PenstockError: an error of ``opened``, or the chart cannot be read.
         """
         key = (source.owner.path, source.artifact.digest)
         if key not in self._known:
@@ -71,7 +72,7 @@ class Charts:
         return self._known[key]
 
     async def _content(self, digest: str, directory: Path) -> About:
-        """Return the description of the chart with this digest, read once."""
+        """Return name and versions of the chart with this digest, from the cache if possible."""
         if digest not in self._contents:
             self._contents[digest] = await self._read(directory)
             _trim(self._contents)
@@ -91,7 +92,7 @@ def _trim(known: OrderedDict[Any, About]) -> None:
 
 
 def _directory(content: Path) -> Path:
-    """Return the one directory with a chart; packages have it at their top."""
+    """Return the only directory with a chart, which is at the top level of the archive."""
     found = [path for path in sorted(content.iterdir()) if (path / _METADATA).is_file()]
     if len(found) == 1:
         return found[0]

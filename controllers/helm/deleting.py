@@ -1,7 +1,7 @@
-"""What a deleted HelmRelease takes with it: its release, and its HelmChart.
+"""Delete the release and the HelmChart of a deleted HelmRelease.
 
-A suspended one takes nothing. Where the account to uninstall with is gone, or the cluster cannot be
-reached for good, the release stays (``controllers.applying.deleting``).
+If the HelmRelease is suspended, both stay. If the service account to uninstall with does not exist,
+or the cluster is permanently unreachable, the release stays (``controllers.applying.deleting``).
 """
 
 from collections.abc import Callable
@@ -27,7 +27,7 @@ from toolkit.objects import ObjectRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelmReleaseFinalizer:
-    """Ends the life of a HelmRelease."""
+    """Finalizes deleted HelmReleases."""
 
     clusters: Clusters
     identities: Identities
@@ -38,11 +38,11 @@ class HelmReleaseFinalizer:
     serving: Callable[[Cluster], str]
 
     async def finalize(self, rec: Pass) -> None:
-        """Uninstall the release, delete the HelmChart, then forget everything.
+        """Uninstall the release, delete the HelmChart, and drop all caches of the HelmRelease.
 
         Raises:
             UninstallError: the release could not be uninstalled.
-            WaitingError: some of its objects are still there.
+            WaitingError: some objects of the release still exist.
         """
         draft = Draft(rec)
         if not rec.obj.spec.suspend:
@@ -70,7 +70,7 @@ class HelmReleaseFinalizer:
             await deleting.require_gone(draft.rec, way.client, going)
 
     def _target(self, draft: Draft, way: deleting.Way) -> Target:
-        # The history says which release it is (``uninstalling``).
+        # ``uninstalling`` takes name and namespace of the release from the history.
         return Target(
             owner=draft.rec.key,
             cluster=self.serving(way.cluster),
@@ -83,9 +83,10 @@ class HelmReleaseFinalizer:
 
 
 def _inventory(status: HelmReleaseStatus) -> tuple[ObjectRef, ...]:
-    """Return the objects that the status lists: those that still go, of an uninstalled release.
+    """Return the objects in ``status.inventory``.
 
-    Entries that cannot be read name nothing to wait for: deletion ends whatever happens.
+    After the uninstallation these are the objects that are still being deleted. Entries that cannot
+    be decoded are ignored, so that they do not block the deletion of the HelmRelease.
     """
     listed = status.inventory
     try:

@@ -1,9 +1,9 @@
-"""HelmRelease: one pass from the chart's artifact to a release that is healthy.
+"""HelmRelease: one reconciliation, from the artifact of the chart to a healthy release.
 
-``reconcile`` reads as the way of a change: HelmChart, dependencies, source, values, chart, and then
-the release itself (``releasing``). Waiting for health holds no worker, and what the process
-remembers (``memory``) makes a pass free that finds nothing changed: neither a request nor an
-action.
+``reconcile`` goes through the HelmChart, dependencies, source, values and chart in this order, and
+then the release itself (``releasing``). Waiting for health does not occupy a worker. The process
+caches the inputs of the last successful reconciliation (``memory``), so a reconciliation without a
+change sends no request and runs no action.
 """
 
 from collections.abc import Awaitable, Callable
@@ -50,11 +50,11 @@ _LOOK_AGAIN_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelmReleaseReconciler:
-    """The stages of a pass, wired by ``component``.
+    """The stages of a reconciliation, built by ``stages``.
 
-    ``known`` waits for what decisions rest on, which a process that starts does not know yet.
-    ``stored`` tells whether the watch of records has seen all of them once. ``serving`` names what
-    an API server serves now, for workers that remember it.
+    ``known`` waits until grants and SourcePolicies have been listed once. ``stored`` tells whether
+    the watch of Helm's records has synced. ``serving`` returns the key under which workers cache
+    the discovery of a cluster.
     """
 
     settings: Settings
@@ -77,7 +77,7 @@ class HelmReleaseReconciler:
     serving: Callable[[Cluster], str]
 
     async def reconcile(self, rec: Pass) -> Outcome:
-        """Bring the release to what is desired, or tell why that cannot be."""
+        """Reconcile the release, or raise the error that says why this is not possible."""
         obj, draft = rec.obj, Draft(rec)
         rec.triggers = self.memory.asked(rec.key, rec.triggers)
         await self.known()
@@ -115,10 +115,14 @@ class HelmReleaseReconciler:
             return outcome
 
     def _source(self, obj: HelmRelease, *, changed: bool) -> ChartSource:
-        """Return the source of the chart; one that was just changed is given a moment.
+        """Return the source of the chart.
+
+        ``changed`` tells that this reconciliation has just written the HelmChart. If it is not
+        ready, the error asks for a retry in a second and leaves the status unwritten.
 
         Raises:
-            PenstockError: it cannot be used yet, or not at all.
+            WaitingError: the source is not ready.
+            PenstockError: the source cannot be used.
         """
         try:
             return self.sources.resolve(obj)
@@ -131,9 +135,9 @@ class HelmReleaseReconciler:
             ) from error
 
     def _stands(self, rec: Pass, cluster: Cluster, fingerprint: str) -> bool:
-        """Tell whether nothing has to be looked at.
+        """Tell whether the release is unchanged since the last successful reconciliation.
 
-        What no watch shows is looked at when the interval is over.
+        If a watch does not cover all records and objects, each interval reads them again.
         """
         kept, due = self.memory.of(rec.key), set(rec.triggers)
         unseen = not self._followed(cluster) or cluster.live.unwatched(rec.key) or kept.unproven
@@ -148,7 +152,7 @@ class HelmReleaseReconciler:
     async def _work(
         self, draft: Draft, cluster: Cluster, source: ChartSource, given: Inputs
     ) -> Work:
-        """Read chart and values, and note what is attempted."""
+        """Read chart and values, and collect the inputs of the release stages."""
         rec, obj = draft.rec, draft.obj
         values = await inputs.compose(obj, given)
         for missing in values.missing:
@@ -191,7 +195,7 @@ class HelmReleaseReconciler:
         return work
 
     def _recall(self, work: Work) -> None:
-        """Drop what is remembered of storage if it may be otherwise by now."""
+        """Drop the cached record if Helm's storage may have changed."""
         target, kept = work.target, work.kept
         place = Place(target.storage_namespace, target.name)
         if not target.followed:
@@ -200,14 +204,15 @@ class HelmReleaseReconciler:
         self.records.follow(target.owner, place)
         kept.read = kept.read and self.records.current(target.owner)
         if not (kept.read or work.obj.status.history) and self.records.empty(place):
-            # nobody has installed it, and neither have we: there is nothing to read
+            # The watch shows no record of this release, so there is nothing to read.
             kept.read, kept.seen = True, None
 
     async def _require_same_target(self, work: Work) -> None:
-        """Uninstall a release that goes elsewhere now, and note what is attempted otherwise.
+        """Uninstall the release if its target has changed; otherwise record the attempt in status.
 
         Raises:
-            WaitingError: it was uninstalled; the new one follows at once.
+            WaitingError: the release was uninstalled, or its objects are still being deleted. The
+                next reconciliation installs it at the new target.
         """
         draft, desired = work.draft, work.desired
         if why := targets.changed(work.obj, desired.chart_name):

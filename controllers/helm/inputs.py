@@ -1,8 +1,8 @@
-"""The values of a release: what ``valuesFrom`` names, and its versions.
+"""The values of a release: the objects in ``valuesFrom``, and their versions.
 
-Everything read here carries its resourceVersion into the fingerprint of the pass, so an interval
-pass can tell without composing anything that nothing changed. A HelmRelease without ``valuesFrom``
-costs no request.
+The fingerprint of a reconciliation contains the resourceVersion of each object read here. So a
+reconciliation can find that nothing changed without composing the values. A HelmRelease without
+``valuesFrom`` costs no request.
 """
 
 import asyncio
@@ -27,7 +27,10 @@ _MISSING = "missing"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """The content of what ``valuesFrom`` names, and the versions of those objects."""
+    """The content of the objects in ``valuesFrom``, and their versions.
+
+    The key of ``fetched`` is kind and name of an object; the value is None if it does not exist.
+    """
 
     fetched: Mapping[tuple[str, str], Mapping[str, bytes] | None] = field(repr=False)
     versions: tuple[str, ...]
@@ -35,7 +38,11 @@ class Inputs:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Values:
-    """What a release is made with; ``secrets`` are texts that no message may show."""
+    """The composed values of a release, and their digest.
+
+    ``secrets`` are texts that no message may show. ``missing`` has a message for each optional
+    reference that was not found.
+    """
 
     values: Mapping[str, Any] = field(repr=False)
     digest: str
@@ -44,7 +51,7 @@ class Values:
 
 
 def references(obj: HelmRelease) -> Iterator[ObjectRef]:
-    """Yield every ConfigMap and Secret that the spec names, for watching."""
+    """Yield the ConfigMaps and Secrets that the spec names; their changes are watched."""
     namespace = obj.metadata.namespace
     for each in obj.spec.values_from:
         gvk = SECRET if each.kind == "Secret" else CONFIG_MAP
@@ -56,13 +63,13 @@ def references(obj: HelmRelease) -> Iterator[ObjectRef]:
 
 
 async def gather(obj: HelmRelease, secrets: Secrets) -> Inputs:
-    """Read what ``valuesFrom`` names; each object once.
+    """Read the objects in ``valuesFrom``, each of them once.
 
-    What is read is bounded, so that no HelmRelease takes the memory of this process from others.
+    Number and size are bounded, so that one HelmRelease cannot use up the memory of the process.
 
     Raises:
-        ValuesError: there is more to read than is read for one release.
-        TransientError: one cannot be read, for another reason than that it does not exist.
+        ValuesError: ``valuesFrom`` has too many entries, or their documents are too large.
+        TransientError: an object cannot be read. A missing object is not an error here.
     """
     values.require_few(obj.spec.values_from)
     fetched: dict[tuple[str, str], Mapping[str, bytes] | None] = {}
@@ -98,9 +105,9 @@ async def compose(obj: HelmRelease, inputs: Inputs) -> Values:
     """Return the values of the release.
 
     Raises:
-        ValuesError: they cannot be composed.
+        ValuesError: a required reference is missing, or a document or path is invalid.
     """
-    # Documents may have a mebibyte each, and are read in Python.
+    # A document may have a mebibyte, and parsing it in Python would block the event loop.
     return await asyncio.to_thread(_composed, obj, inputs)
 
 
@@ -122,7 +129,7 @@ def _composed(obj: HelmRelease, inputs: Inputs) -> Values:
 
 
 def _hidden(inputs: Inputs) -> tuple[str, ...]:
-    """Return the content of Secrets, whole and leaf by leaf."""
+    """Return the texts to mask: each document of a Secret, and each scalar in it."""
     found: set[str] = set()
     for (kind, _), data in inputs.fetched.items():
         for content in (data or {}).values() if kind == "Secret" else ():

@@ -1,12 +1,18 @@
-"""Which HelmRelease a release belongs to, where several name the same one.
+"""Which HelmRelease owns a release if several name the same one.
 
-Two that manage one release would upgrade it in turn without end, because each finds the record of
-the other. So one of them has it, and the others are told which. First comes one in the namespace of
-the records, so that nobody takes a name in the namespace of others; then one that has released it;
-then the oldest. One that is suspended has none: it can be replaced by suspending it, as in Flux.
+Two HelmReleases that manage one release would upgrade it in turn without end, because each finds
+the record of the other. So one HelmRelease owns the release, and the others fail with an error. The
+order is:
 
-Two kubeconfigs that lead to the same cluster count as two clusters, and a controller of a shard
-sees the objects of its shard only.
+1. A HelmRelease in the namespace of the records, so that a tenant cannot take a name in the
+   namespace of another.
+2. The HelmRelease that made the release.
+3. The oldest HelmRelease.
+
+A suspended HelmRelease owns no release. So suspending it hands its release over, as in Flux.
+
+Two kubeconfigs for the same cluster count as two clusters, and a controller of a shard sees only
+the objects of its shard.
 """
 
 from collections import defaultdict
@@ -32,7 +38,7 @@ class ReleaseConflictError(StalledError):
 
 
 class _Place(NamedTuple):
-    """Where the records of a release are; ``cluster`` is empty for the one that we run on."""
+    """Where the records of a release are; ``cluster`` is empty for the controller's own cluster."""
 
     cluster: str
     namespace: str
@@ -40,7 +46,7 @@ class _Place(NamedTuple):
 
 
 class Owners:
-    """Knows who names which release; ``enqueue`` wakes those whose turn may have come."""
+    """An index of HelmReleases by release; ``enqueue`` wakes those that may own it now."""
 
     def __init__(self, lookup: Callable[[ObjectKey], HelmRelease | None], enqueue: Enqueue) -> None:
         self._lookup = lookup
@@ -48,15 +54,15 @@ class Owners:
         self._named: defaultdict[_Place, set[ObjectKey]] = defaultdict(set)
 
     def require(self, obj: HelmRelease) -> None:
-        """Let the owner of its release pass.
+        """Require that the HelmRelease owns its release.
 
         Raises:
-            ReleaseConflictError: the release is another's.
+            ReleaseConflictError: the release belongs to another HelmRelease.
         """
         place = _place(obj)
         owner = self._first(place, obj)
         if owner is not None and owner is not obj:
-            # A tenant is not told what there is in namespaces of others.
+            # The message does not disclose the names of objects in other namespaces.
             near = owner.metadata.namespace == obj.metadata.namespace
             other = f"HelmRelease '{_key(owner)}'" if near else "a HelmRelease of another namespace"
             raise ReleaseConflictError(
@@ -66,13 +72,16 @@ class Owners:
             )
 
     def successor(self, obj: HelmRelease) -> ObjectKey | None:
-        """Return the other that has what this one released, so that it is not uninstalled."""
+        """Return the other HelmRelease that now owns the release of this one, if there is one.
+
+        Such a release must not be uninstalled.
+        """
         place = _released(obj)
         owner = self._first(place, obj) if place else None
         return _key(owner) if owner is not None and owner is not obj else None
 
     def changed(self, change: Change[HelmRelease]) -> None:
-        """Take an event of the informer of HelmReleases."""
+        """Handle an event of the informer of HelmReleases."""
         before = _place(change.old) if change.old else None
         after = _place(change.new) if change.new else None
         if before and before != after:
@@ -86,7 +95,7 @@ class Owners:
                 self._enqueue(key, _TRIGGER)
 
     def _first(self, place: _Place, obj: HelmRelease) -> HelmRelease | None:
-        """Return the first of those who name the release, of which the object may be one."""
+        """Return the owner among the HelmReleases that name the release, including ``obj``."""
         keys = self._named.get(place, set()) - {_key(obj)}
         named = [other for other in map(self._lookup, keys) if other and not other.spec.suspend]
         own = [obj] if _place(obj) == place else []
@@ -103,7 +112,7 @@ def _place(obj: HelmRelease) -> _Place:
 
 
 def _released(obj: HelmRelease) -> _Place | None:
-    """Return which release the object made."""
+    """Return the place of the last release that the object made."""
     latest = snapshots.latest(obj.status.history)
     if latest is None:
         return None
@@ -116,7 +125,7 @@ def _cluster(obj: HelmRelease) -> str:
 
 
 def _rank(obj: HelmRelease) -> tuple[bool, bool, str, ObjectKey]:
-    """Return what orders those who name one release: the owner comes first."""
+    """Return the sort key of a HelmRelease: the owner of the release has the lowest."""
     return (
         obj.metadata.namespace != targets.storage_namespace(obj),
         _released(obj) != _place(obj),

@@ -1,13 +1,15 @@
-"""What an install or an upgrade would change now: as a pass, up to the dry-run, and no further.
+"""Plans: what an install or upgrade would change now.
 
-The chart is rendered by Helm's own dry-run, in the worker that releases it, and ``lookup`` is
-answered as the account of the release may read. The API server is then asked about each object
-under that account and the field manager of releases. So a plan shows nobody more than the account
-may read, and refuses what a pass would refuse. It writes nothing: no record, no object, no status,
-no event, and the memory and the watches of the passes are left alone. No hook runs.
+A plan goes through the stages of a reconciliation up to the dry-run. Helm's own dry-run renders the
+chart in a worker, and the template function ``lookup`` reads with the service account of the
+release. Then each object is sent to the API server as a dry-run, with the same account and the
+field manager of releases. So a plan shows only what the account may read, and fails if a
+reconciliation would fail. It writes no record, object, status or event, runs no hook, and does not
+change the caches and watches of reconciliations.
 
-Dependencies and suspension do not prevent a plan: people ask then. Values of Secrets are masked,
-and so is every value of another object that holds one, of ``valuesFrom`` or looked up.
+Dependencies and suspension do not prevent a plan, because users need plans in these states too.
+Values of Secrets are masked. So is every value of another object that contains a value of a Secret
+from ``valuesFrom`` or ``lookup``.
 """
 
 import asyncio
@@ -54,32 +56,36 @@ from toolkit.release import record
 from toolkit.release.record import Record
 
 PREFIX: Final = "helmrelease:"
-"""Begins the names of the inventories of HelmReleases (``apiserver.inventories.appliers``)."""
+"""Prefix of the names of HelmReleases' inventories (``apiserver.inventories.appliers``)."""
 
 _SECONDS: Final = 30.0
-"""Of the deadline that an action may take."""
+"""Deadline of an action of a plan."""
 _PARALLEL: Final = 8
 _IF_MISSING: Final = {f"{GROUP}/ssa": "IfNotPresent"}
 
 
 class PlanError(StalledError):
-    """A pass would do something else than install or upgrade."""
+    """The next reconciliation would do something other than install or upgrade."""
 
     default_reason = "NoPlan"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """Makes plans from the stages of the passes; ``run`` runs an action."""
+    """Computes plans with the stages of reconciliations; ``run`` runs an action of Helm."""
 
     stages: HelmReleaseReconciler
     run: Run
     revisions: Retained
 
     async def plan(self, obj: HelmRelease, revision: str = "") -> Plan:
-        """Return what a release of a revision would change; with none, of the current one.
+        """Return what a release of ``revision`` would change; the default is the current revision.
 
-        Raises a typed error, as a pass would, with a message that shows no secret value.
+        Messages of errors show no secret value.
+
+        Raises:
+            PlanError: the next reconciliation would uninstall the release first.
+            PenstockError: the error with which a reconciliation would fail.
         """
         require_spec(obj)
         stages = self.stages
@@ -116,9 +122,10 @@ class Planner:
         return source
 
     def _name(self, cluster: Client) -> str:
-        """Return the name under which workers remember what an API server serves.
+        """Return the key under which workers cache the discovery of a cluster.
 
-        Which of the others it is only passes know, so nothing is remembered of those.
+        Remote clusters have their keys only in reconciliations. A plan for one gets a new key, so
+        it shares no cache.
         """
         stages = self.stages
         local = cluster is stages.identities.own
@@ -142,7 +149,7 @@ class Planner:
         try:
             objects = tuple(_wanted(obj, made.manifest, rendered.objects, options))
         except (AttributeError, KeyError, TypeError, ValueError) as exc:
-            # of kinds that are not served, nobody has looked at them so far
+            # The engine does not check metadata of objects whose kinds are not served.
             raise TransientError(
                 "the chart renders an object with invalid metadata", reason="BuildFailed"
             ) from exc
@@ -153,7 +160,7 @@ class Planner:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Base:
-    """What is there: an upgrade deletes those of ``objects`` that it does not have."""
+    """The current release; an upgrade deletes those ``objects`` that the new one does not have."""
 
     action: Action
     newest: Record | None = None
@@ -162,7 +169,7 @@ class _Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """One question: of which release, as whom, and with which values."""
+    """The inputs of one plan: the HelmRelease, the client to act with, and the values."""
 
     obj: HelmRelease
     client: Client
@@ -171,10 +178,10 @@ class _Asked:
     values: Values
 
     async def base(self) -> _Base:
-        """Return what a pass would start from, as Helm chooses it (``pkg/action/upgrade.go``).
+        """Return the release that Helm would start from (``pkg/action/upgrade.go``).
 
         Raises:
-            WaitingError: an action is under way, or was never finished.
+            WaitingError: an action is in progress, or was interrupted.
         """
         outcome = await self._perform("history")
         newest = outcome.records[0] if outcome.records else None
@@ -195,7 +202,7 @@ class _Asked:
         return _Base(action=Action.UPGRADE, newest=current, objects=objects)
 
     async def rendered(self, chart: Any, options: Json, base: _Base) -> tuple[Outcome, Mask]:
-        """Return the release that the action would make, and what of it is secret."""
+        """Return the release that the action would make, and the mask of its secret values."""
         reading = Reading(self.client)
         secrets = self.values.secrets
         if base.newest is not None and (self.obj.spec.upgrade or Upgrade()).preserve_values:
@@ -240,13 +247,13 @@ def _mask(secrets: Sequence[str], reading: Reading) -> Mask:
 
 
 def _kept(obj: HelmRelease, newest: Record) -> set[str]:
-    """Return the values of the last release that are not in the spec: Secrets may have had them."""
+    """Return values of the last release that are not in the spec, and may come from Secrets."""
     inline = () if obj.spec.values is msgspec.UNSET else (obj.spec.values,)
     return set(redaction.scalars([newest.values])) - set(redaction.scalars(inline))
 
 
 def _wanted(obj: HelmRelease, manifest: str, objects: Sequence[Json], options: Json) -> list[Json]:
-    """Return what would be applied, in that order: namespace, definitions, and what is rendered."""
+    """Return the objects to apply, in this order: namespace, definitions, rendered objects."""
     owner, common = _owner(obj), obj.spec.common_metadata
     labels, notes = (dict(common.labels), dict(common.annotations)) if common else ({}, {})
     if options.get("crds") == "Create":
@@ -261,7 +268,7 @@ def _wanted(obj: HelmRelease, manifest: str, objects: Sequence[Json], options: J
 
 
 def _namespace(name: str) -> Json:
-    """Return the namespace that Helm creates if it is not there (``pkg/action/install.go``)."""
+    """Return the namespace that Helm creates if it does not exist (``pkg/action/install.go``)."""
     metadata = {"name": name, "labels": {"name": name}, "annotations": _IF_MISSING}
     return {"apiVersion": "v1", "kind": "Namespace", "metadata": metadata}
 

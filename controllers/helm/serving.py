@@ -1,8 +1,9 @@
-"""Name what an API server serves at present: workers remember discovery by that name.
+"""Keys under which workers cache the discovery and the version of an API server.
 
-So discovery and versions are asked for once a worker and state of the API server, and not for each
-release. On the cluster that we run on, a definition that comes or goes makes another state. Of
-other clusters a state lasts some minutes; a kind that is missing is looked for again in any case.
+With these keys a worker sends discovery requests once per state of an API server, and not for each
+release. On the controller's own cluster, a CustomResourceDefinition that is created or deleted
+begins a new state. On other clusters, a state lasts five minutes. If a kind is missing, the worker
+always asks again.
 """
 
 import time
@@ -19,27 +20,27 @@ _LASTING_SECONDS: Final = 300.0
 
 
 class Serving:
-    """Counts the states of the cluster that we run on."""
+    """Counts the states of the controller's own cluster."""
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
         self._states = 0
 
     def changed(self, change: Change[bool]) -> None:
-        """Take an event of the watch of definitions."""
+        """Handle an event of the watch of CustomResourceDefinitions."""
         if change.old is None or change.new is None:
             self._states += 1
 
     def name(self, cluster: Cluster) -> str:
-        """Return the name of what the API server of a cluster serves."""
+        """Return the key for the current state of a cluster's API server."""
         state = self._states
-        if cluster.number:  # the first one is that we run on
+        if cluster.number:  # 0 is the controller's own cluster
             state = int(self._monotonic() // _LASTING_SECONDS)
         return f"{cluster.number}/{state}"
 
 
 def follow(manager: Manager) -> Serving:
-    """Return the names, kept by an informer of the manager's."""
+    """Return the keys, updated by an informer that the manager runs."""
     serving = Serving()
     informer: Informer[bool] = Informer(
         manager.client, DEFINITION, decode=lambda _: True, metadata_only=True

@@ -1,4 +1,4 @@
-"""What the flags decide for every HelmRelease of this process."""
+"""Settings of the process that apply to every HelmRelease."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from toolkit.kube.options import Options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings that a pass needs."""
+    """The settings that a reconciliation needs."""
 
     concurrent_ssa: int = 4
     retries_by_default: bool = False
@@ -15,7 +15,7 @@ class Settings:
 
     @classmethod
     def of(cls, options: Options) -> "Settings":
-        """Take them from the flags; feature gates are Flux's (helm-controller 1.6)."""
+        """Return the settings from flags; the feature gates are those of helm-controller 1.6."""
         gates = options.feature_gates
         return cls(
             concurrent_ssa=options.concurrent_ssa,

@@ -22,35 +22,35 @@ Lookup = Callable[[ObjectKey], chartsources.Source | None]
 
 
 class SourcePolicy(Protocol):
-    """Which sources may be used (``controllers.sourcepolicies``)."""
+    """Decides which sources may be used (``controllers.sourcepolicies``)."""
 
     def check(self, obj: chartsources.Source) -> object:
-        """Let a source be used, or raise ``AccessDeniedError``."""
+        """Raise ``AccessDeniedError`` if a policy forbids the source."""
 
     def check_artifact(self, obj: chartsources.Source, metadata: Mapping[str, str]) -> object:
-        """Let an artifact with these metadata be used, or raise ``AccessDeniedError``."""
+        """Raise ``AccessDeniedError`` if a policy forbids an artifact with these metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartSource:
-    """A source, and the artifact that is released from it."""
+    """A source, and its artifact that contains the chart."""
 
     ref: ObjectRef
     artifact: Artifact
 
     @property
     def owner(self) -> Owner:
-        """Return whose artifact it must be."""
+        """Return the source as the owner that the artifact must have."""
         return Owner(kind=self.ref.gvk.kind, namespace=self.ref.namespace, name=self.ref.name)
 
     @property
     def verified(self) -> str:
-        """Return who signed the artifact, in words; empty if nobody had to."""
+        """Return the signer of the artifact for messages; empty if no signature was required."""
         return signer(self.ref, self.artifact)
 
     @property
     def origin(self) -> Origin:
-        """Return what writes that come from here claim."""
+        """Return the provenance of objects that are applied from this artifact."""
         return Origin(
             source=self.ref,
             revision=self.artifact.revision,
@@ -60,7 +60,7 @@ class ChartSource:
 
 
 class ChartReader:
-    """Reads sources from the informers, under the policies of references and of sources."""
+    """Reads sources from the informers, and enforces ReferenceGrants and SourcePolicies."""
 
     def __init__(
         self,
@@ -76,17 +76,18 @@ class ChartReader:
     def require_granted(self, obj: HelmRelease) -> None:
         """Require that the source of ``spec.chart`` may be referred to.
 
-        The HelmChart is created beside that source, under our own identity.
+        The check is needed here because the controller creates the HelmChart in the namespace of
+        the source with its own identity.
 
         Raises:
-            AccessDeniedError: it lies in another namespace, where no grant allows it.
-            WaitingError: grants are not known yet.
+            AccessDeniedError: the source is in another namespace, and no grant there allows it.
+            WaitingError: the grants have not been listed yet.
         """
         if target := self.granting(obj):
             self._policy.require(ref_to(obj), target)
 
     def granting(self, obj: HelmRelease) -> ObjectRef | None:
-        """Return the source that ``spec.chart`` names."""
+        """Return the source that ``spec.chart`` names; None without ``spec.chart``."""
         if obj.spec.chart is None:
             return None
         said = obj.spec.chart.spec.source_ref
@@ -97,7 +98,8 @@ class ChartReader:
         """Return the object whose artifact is the chart.
 
         Raises:
-            StalledError: none is named, or one of a kind that is not served.
+            StalledError: the spec names no source, or one of a kind that this process does not
+                watch.
         """
         found = chartsources.source(obj)
         kind = found[0] if found else ""
@@ -111,13 +113,14 @@ class ChartReader:
         return ObjectRef(self._lookups[kind][0], found[1].namespace, found[1].name)
 
     def resolve(self, obj: HelmRelease) -> ChartSource:
-        """Return the artifact that is the chart.
+        """Return the source and its artifact that contains the chart.
 
         Raises:
-            StalledError: as ``reference`` does.
-            AccessDeniedError: the reference crosses namespaces and may not, or a policy forbids the
-                source.
-            WaitingError: the source does not exist or is not ready, or policies are not known.
+            StalledError: an error of ``reference``.
+            AccessDeniedError: no grant allows the reference to another namespace, or a policy
+                forbids the source.
+            WaitingError: the source does not exist or is not ready, or policies have not been
+                listed yet.
         """
         ref = self.reference(obj)
         if obj.spec.chart is None:
@@ -127,7 +130,7 @@ class ChartReader:
         kind = ref.gvk.kind
         source = self._lookups[kind][1](ref.key)
         if source is None and obj.spec.chart is not None:
-            raise chartsources.unready(kind, ref.key)  # it has just been created
+            raise chartsources.unready(kind, ref.key)  # The HelmChart has just been created.
         if source is None:
             raise WaitingError(
                 f"could not get Source object: {kind} '{ref.key}' not found",
@@ -140,10 +143,10 @@ class ChartReader:
         return ChartSource(ref=ref, artifact=artifact)
 
     def require_allowed(self, source: ChartSource) -> None:
-        """Let an artifact be used that is not the one of the source's status.
+        """Require that policies allow an artifact that is not in the status of the source.
 
         Raises:
-            AccessDeniedError: a policy forbids where it was fetched from, or who signed it.
+            AccessDeniedError: a policy forbids the origin or the signer of the artifact.
         """
         found = self._lookups[source.ref.gvk.kind][1](source.ref.key)
         if found is not None:

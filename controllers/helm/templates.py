@@ -1,10 +1,11 @@
-"""Apply the HelmChart of ``spec.chart``, and delete the one that is no longer wanted.
+"""Apply the HelmChart of ``spec.chart``, and delete a HelmChart that is no longer needed.
 
-It is our own identity that does so, because the HelmChart stands beside its source, where a tenant
-need not be allowed anything. So a HelmChart of another owner is never touched (``charttemplate``).
+The controller writes HelmCharts with its own identity, because they are in the namespace of the
+source, where the tenant may have no permissions. So it never changes a HelmChart of another owner
+(``charttemplate``).
 
-Most HelmCharts are ready a moment after they were applied. The status, which tells where the
-HelmChart is, is not written until then. ``made`` tells it meanwhile.
+Most HelmCharts are ready a moment after they were applied. Until then the status, which names the
+HelmChart, is not written. ``made`` holds its name in the meantime.
 """
 
 from collections.abc import Callable
@@ -31,7 +32,7 @@ _REASON: Final = "HelmChartNotReady"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Templates:
-    """Writes HelmCharts; ``lookup`` is the watch's view of them."""
+    """Writes HelmCharts; ``lookup`` reads them from the informer."""
 
     client: Client
     reader: ChartReader
@@ -39,13 +40,14 @@ class Templates:
     made: dict[ObjectKey, ObjectKey] = field(default_factory=dict)
 
     async def reconcile(self, draft: Draft) -> bool:
-        """Delete the stale HelmChart, then create or change the one that is wanted.
+        """Delete a stale HelmChart, then create or change the desired one.
 
-        Returns whether it was created or changed.
+        Returns whether the desired HelmChart was created or changed.
 
         Raises:
-            AccessDeniedError: its source may not be referred to, or it is another owner's.
-            ApiError: it cannot be written.
+            AccessDeniedError: no grant allows the reference to the source, or the HelmChart belongs
+                to another owner.
+            ApiError: the HelmChart cannot be written.
         """
         made = self.made.get(draft.rec.key)
         if made and draft.obj.status.helm_chart != str(made):
@@ -67,7 +69,7 @@ class Templates:
         return changed
 
     def forget(self, owner: ObjectKey) -> None:
-        """Drop what is known of a HelmRelease that is gone."""
+        """Drop the name of the HelmChart of a deleted HelmRelease."""
         self.made.pop(owner, None)
 
     async def _apply(self, draft: Draft, place: ObjectKey, wanted: Json) -> bool:
@@ -92,18 +94,18 @@ class Templates:
                 await self.client.delete(GVK, place.name, place.namespace, uid=uid)
                 draft.rec.event("trace", "HelmChartDeleted", charttemplate.deleted_message(place))
         except (NotFoundError, ConflictError):
-            pass  # somebody else was faster
+            pass  # Another client has deleted or replaced it.
         except TransientError as error:
             raise error.within(f"failed to delete HelmChart '{place}'", reason=_REASON) from error
         except PenstockError as error:
-            # It is another owner's by now, and none of ours.
+            # The HelmChart belongs to another owner, so it stays.
             draft.rec.log.info(str(error))
         draft.note({"helmChart": None})
 
     async def _ours(self, place: ObjectKey, obj: HelmRelease) -> Json | None:
-        """Return the HelmChart, as the watch shows it if its labels name the owner.
+        """Return the HelmChart: from the informer if its labels name the owner, else a live read.
 
-        That will do, because the very object that is looked at is deleted.
+        The copy of the informer is safe, because the deletion names the UID of that object.
         """
         seen = self.lookup(place)
         shown = msgspec.to_builtins(seen) if seen else {}
@@ -117,7 +119,7 @@ class Templates:
 
 
 def _same(seen: HelmChart, wanted: Json) -> bool:
-    """Tell whether an apply would change nothing."""
+    """Tell whether the HelmChart is as desired, so that an apply would change nothing."""
     meta = wanted["metadata"]
     desired = msgspec.convert(wanted, HelmChart)
     return (

@@ -1,4 +1,4 @@
-"""What a HelmRelease uses beside its dependencies, for waking it."""
+"""Objects whose changes start a reconciliation of a HelmRelease, except its dependencies."""
 
 from controllers.applying.triggers import Used
 from controllers.helm import inputs
@@ -12,7 +12,7 @@ def used(obj: HelmRelease, reader: ChartReader) -> Used:
     configs = tuple(inputs.references(obj))
     try:
         sources = (reader.reference(obj),)
-    except StalledError:  # an unserved kind is reported by the reconcile
+    except StalledError:  # The reconciliation reports an unserved kind.
         return Used(configs=configs)
     granting = reader.granting(obj)
     return Used(configs=configs, sources=(*sources, *((granting,) if granting else ())))

@@ -1,5 +1,5 @@
-"""What a release is, what to do about it, and how that is told: pure functions over the object.
+"""Pure functions: the state of a release, the next action, and its conditions and events.
 
-A spec, a status and a record enter; states, decisions, options and texts leave. Open ``decisions``
-first.
+Input: a spec, a status and a record of Helm. Output: states, decisions, options of actions, texts.
+Open ``decisions`` first.
 """

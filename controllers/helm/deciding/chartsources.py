@@ -1,7 +1,7 @@
-"""Where the chart comes from, whether it is there, and which version it counts as. Pure.
+"""The source of the chart, whether it is ready, and the version to release. Pure.
 
-A tag can be moved, so the version of a chart from a registry gets the first characters of the
-artifact's digest: then another content is another version, and is released (helm-controller
+A tag can be moved. So the version of a chart from a registry gets the first 12 characters of the
+artifact's digest. Then changed content has another version and is released (helm-controller
 ``mutateChartWithSourceRevision``).
 """
 
@@ -24,11 +24,11 @@ _EMPTY: Final = "does not have an artifact"
 
 
 class Status(Protocol):
-    """What the source tells of itself."""
+    """The part of a source's status that is needed here."""
 
     @property
     def artifact(self) -> Artifact | None:
-        """Return what is stored."""
+        """Return the stored artifact."""
 
     @property
     def conditions(self) -> Conditions:
@@ -36,7 +36,7 @@ class Status(Protocol):
 
     @property
     def observed_generation(self) -> int:
-        """Return the generation that the status is of."""
+        """Return the generation that the status describes."""
 
 
 class Source(Protocol):
@@ -48,7 +48,7 @@ class Source(Protocol):
 
     @property
     def status(self) -> Status:
-        """Return what was stored last."""
+        """Return the status."""
 
 
 class ChartMutateError(TransientError):
@@ -59,14 +59,14 @@ class ChartMutateError(TransientError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Version:
-    """The version that is released, and the digest of the artifact where it is part of that."""
+    """The version to release, and the digest of the artifact if the source is a registry."""
 
     version: str
     oci_digest: str = ""
 
 
 def source(obj: HelmRelease) -> tuple[str, ObjectKey] | None:
-    """Return kind and place of the object whose artifact is the chart; None if none is named."""
+    """Return kind and key of the object whose artifact is the chart, or None."""
     if place := charttemplate.key(obj):
         return "HelmChart", place
     ref = obj.spec.chart_ref
@@ -78,7 +78,7 @@ def source(obj: HelmRelease) -> tuple[str, ObjectKey] | None:
 def artifact(kind: str, found: Source) -> Artifact:
     """Return the artifact of a source that is ready.
 
-    An ExternalArtifact is written by others, and is ready as soon as it has one.
+    An ExternalArtifact, whose status other controllers write, is ready if it has an artifact.
 
     Raises:
         WaitingError: the source is not ready.
@@ -91,20 +91,20 @@ def artifact(kind: str, found: Source) -> Artifact:
 
 
 def unready(kind: str, place: ObjectKey, why: str = _EMPTY) -> WaitingError:
-    """Return the error that says what a source lacks; by default an artifact."""
+    """Return the error that a source is not ready because of ``why``."""
     return WaitingError(
         f"{kind} '{place}' is not ready: {why}", reason=NOT_READY, told=Told(event="")
     )
 
 
 def released(chart: str, kind: str, revision: str, *, tracks: bool = True) -> Version:
-    """Return the version that a chart of the version ``chart`` is released as.
+    """Return the version under which a chart with the version ``chart`` is released.
 
-    ``tracks`` is false under the gate ``DisableChartDigestTracking``: the version stays then, and
-    the digest is told all the same.
+    ``tracks`` is false if the gate ``DisableChartDigestTracking`` is set. Then the version stays
+    unchanged, but the digest is still returned.
 
     Raises:
-        ChartMutateError: the revision is of another version, or holds no digest.
+        ChartMutateError: the revision has another version, or contains no digest.
     """
     if kind not in _WITH_DIGESTS or (kind == "ExternalArtifact" and ":" not in revision):
         return Version(version=chart)
@@ -121,7 +121,7 @@ def released(chart: str, kind: str, revision: str, *, tracks: bool = True) -> Ve
 
 
 def _require_same(tag: str, chart: str) -> None:
-    """Check a tag that is a version; others say nothing about the chart."""
+    """Require that the tag is the version of the chart, if the tag is a version."""
     try:
         own = version.parse(chart)
     except ValueError as exc:
@@ -135,7 +135,7 @@ def _require_same(tag: str, chart: str) -> None:
 
 
 def _unready(found: Source) -> str:
-    """Return what a source lacks besides an artifact, as it tells it itself; nothing if nothing."""
+    """Return why a source is not ready, from its conditions; empty if nothing is wrong."""
     conditions = {each.type: each for each in found.status.conditions}
     if found.metadata.generation != found.status.observed_generation:
         ready = conditions.get("Ready")

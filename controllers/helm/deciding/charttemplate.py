@@ -1,8 +1,8 @@
-"""The HelmChart that a HelmRelease with ``spec.chart`` has, and when it goes. Pure.
+"""The HelmChart of a HelmRelease with ``spec.chart``, and when it must be deleted. Pure.
 
-It stands beside its source, as ``<namespace>-<name>`` of the HelmRelease, and is applied with
-labels that tell the owner. ``status.helmChart`` keeps which one it is, so that it is found again
-when the source, or the way to name a chart, changes.
+The HelmChart is in the namespace of the source. Its name is ``<namespace>-<name>`` of the
+HelmRelease, and its labels name the owner. ``status.helmChart`` names the HelmChart, so that it can
+be deleted when the source changes or ``spec.chartRef`` replaces ``spec.chart``.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ OWNER_NAMESPACE: Final = f"{GROUP}/namespace"
 
 
 def key(obj: HelmRelease) -> ObjectKey | None:
-    """Return where the HelmChart stands; None where the release names its chart otherwise."""
+    """Return the key of the HelmChart; None if the HelmRelease has no ``spec.chart``."""
     template = obj.spec.chart
     if template is None:
         return None
@@ -30,9 +30,10 @@ def key(obj: HelmRelease) -> ObjectKey | None:
 
 
 def stale(obj: HelmRelease) -> ObjectKey | None:
-    """Return the HelmChart that is to be deleted: one of another place, or of a deleted owner.
+    """Return the HelmChart to delete: its key has changed, or its owner is being deleted.
 
-    A process that ended early may have made one that no status tells of.
+    A process that ended early may have created a HelmChart that no status names. So a deleted owner
+    without ``status.helmChart`` returns the key from its spec.
     """
     namespace, slash, name = obj.status.helm_chart.partition("/")
     if obj.spec.suspend:
@@ -44,7 +45,7 @@ def stale(obj: HelmRelease) -> ObjectKey | None:
 
 
 def desired(obj: HelmRelease) -> Json | None:
-    """Return the HelmChart as it is applied."""
+    """Return the HelmChart to apply; None if the HelmRelease has no ``spec.chart``."""
     place, template = key(obj), obj.spec.chart
     if place is None or template is None:
         return None
@@ -66,15 +67,15 @@ def desired(obj: HelmRelease) -> Json | None:
 
 
 def require_owned(live: Json | None, obj: HelmRelease) -> None:
-    """Check that the HelmChart in the place of ours is not somebody else's.
+    """Require that the live HelmChart, if there is one, belongs to this HelmRelease.
 
-    ``a/b-c`` and ``a-b/c`` name the same HelmChart, and in another namespace an administrator may
-    have written one for everybody. Without this check a tenant could choose the chart that others
-    release. Older versions of Flux set no owner labels. Such a HelmChart is known by its name and
-    by its field manager, which a tenant of another namespace cannot write.
+    The HelmReleases ``a/b-c`` and ``a-b/c`` have the same HelmChart name, and an administrator may
+    have created a shared HelmChart with that name. Without this check a tenant could choose the
+    chart that others release. Older versions of Flux set no owner labels. A HelmChart without them
+    is recognized by its name and its field manager, which a tenant of another namespace cannot set.
 
     Raises:
-        AccessDeniedError: it is.
+        AccessDeniedError: the HelmChart belongs to another owner.
     """
     if live is None or labelled(live, obj):
         return
@@ -95,7 +96,7 @@ def require_owned(live: Json | None, obj: HelmRelease) -> None:
 
 
 def labelled(live: Json, obj: HelmRelease) -> bool:
-    """Tell whether the labels of a HelmChart name a HelmRelease as its owner."""
+    """Tell whether the labels of a HelmChart name this HelmRelease as the owner."""
     return _owner(live) == (obj.metadata.namespace, obj.metadata.name)
 
 
@@ -113,7 +114,7 @@ def _key(live: Json) -> ObjectKey:
 
 
 def applied_message(action: str, place: ObjectKey, template: ChartTemplate) -> str:
-    """Return the event about a HelmChart that was ``created`` or ``configured``."""
+    """Return the message of the event for a HelmChart that was ``created`` or ``configured``."""
     ref = template.spec.source_ref
     return (
         f"{action.capitalize()} HelmChart/{place} with SourceRef "
@@ -122,7 +123,7 @@ def applied_message(action: str, place: ObjectKey, template: ChartTemplate) -> s
 
 
 def deleted_message(place: ObjectKey) -> str:
-    """Return the event about a HelmChart that was deleted."""
+    """Return the message of the event for a deleted HelmChart."""
     return f"deleted HelmChart '{place}'"
 
 

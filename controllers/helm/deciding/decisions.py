@@ -1,8 +1,9 @@
-"""What to do about a state: one action, nothing, or no more attempts. Pure.
+"""The next action for a release in a given state: one action, none, or no more attempts. Pure.
 
-The rules are Flux's (``internal/reconcile/atomic_release.go``). A pass decides, acts, and observes
-again, until nothing is left to do or the same kind of action would run twice (``may_run``,
-``after``). What a decision changes in the history it returns; the rest is ``outcomes``'.
+The rules are Flux's (``internal/reconcile/atomic_release.go``). A reconciliation decides, acts and
+observes again, until nothing is left to do or an action of the same kind would run twice
+(``may_run``, ``after``). A decision returns the new history; all other changes of the status are in
+``outcomes``.
 """
 
 from collections.abc import Callable, Mapping
@@ -20,7 +21,7 @@ from toolkit.errors import StalledError
 
 
 class Action(Enum):
-    """What can be done; the value is what messages call it."""
+    """An action; the value is its name in messages."""
 
     INSTALL = "install"
     UPGRADE = "upgrade"
@@ -32,7 +33,7 @@ class Action(Enum):
 
 
 class Kind(Enum):
-    """Of actions: in one pass each kind runs once."""
+    """The kind of an action: in one reconciliation each kind runs once."""
 
     RELEASE = "release"
     TEST = "test"
@@ -55,22 +56,23 @@ KINDS: Final[Mapping[Action, Kind]] = MappingProxyType(
 
 
 class Target(Enum):
-    """What the storage holds of the release to roll back to."""
+    """Whether Helm's storage still has the release to roll back to."""
 
     INTACT = "intact"
-    """It is the one that the history tells."""
+    """The record in storage matches the history."""
     CHANGED = "changed"
-    """It disappeared, or is another one."""
+    """The record has disappeared, or differs from the history."""
     NONE = "none"
-    """The history tells of none."""
+    """The history has no release to roll back to."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Facts:
-    """What a decision rests on beside the object.
+    """Inputs of a decision besides the object.
 
-    ``forced``: an upgrade is asked for by annotation. ``target`` is what a rollback would go to;
-    it is asked for only where one is due. ``retries_by_default`` is ``DefaultToRetryOnFailure``.
+    ``forced``: an annotation requests an upgrade. ``target`` returns the state of the release to
+    roll back to; it is called only if a rollback is due. ``retries_by_default`` is the feature gate
+    ``DefaultToRetryOnFailure``.
     """
 
     forced: bool = False
@@ -80,7 +82,7 @@ class Facts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decision:
-    """The next action, or none; and the history as it is from here on."""
+    """The next action, or None; the reason, for the log; and the new history."""
 
     action: Action | None
     why: str
@@ -88,7 +90,7 @@ class Decision:
 
 
 class RetriesExceededError(StalledError):
-    """There are no attempts left for what is desired."""
+    """There are no attempts left for the desired state."""
 
     default_reason = "RetriesExceeded"
 
@@ -100,38 +102,39 @@ class MissingRollbackTargetError(StalledError):
 
 
 def decide(state: State, obj: HelmRelease, facts: Facts) -> Decision:
-    """Return what to do next.
+    """Return the next action for a release in this state.
 
     Raises:
-        RetriesExceededError: nothing, until the desired state changes or somebody asks for it.
-        MissingRollbackTargetError: it should go back, and there is nothing to go back to.
+        RetriesExceededError: no attempts are left. The desired state must change, or a user must
+            request an attempt by annotation.
+        MissingRollbackTargetError: a rollback is due, but the history has no release for it.
     """
     return _RULES[state](obj, facts)
 
 
 def may_run(action: Action, done: tuple[Action, ...]) -> bool:
-    """Tell whether an action runs in a pass that has done others; each kind runs once."""
+    """Tell whether an action may run after those of ``done`` in the same reconciliation."""
     return KINDS[action] not in {KINDS[each] for each in done}
 
 
 class Next(Enum):
-    """How a pass goes on after an action, or instead of one that may not run."""
+    """How a reconciliation continues after an action, or if the next action may not run."""
 
     OBSERVE = "observe"
-    """Look again."""
+    """Observe the release again."""
     RETRY = "retry"
-    """Begin anew after the interval of the strategy."""
+    """Start again after the interval of the strategy."""
     REQUEUE = "requeue"
-    """Begin anew with the usual back-off."""
+    """Start again with the usual back-off."""
     END = "end"
-    """Nothing is left that may be done."""
+    """No attempts are left."""
 
 
 def after(action: Action, obj: HelmRelease, *, retries_by_default: bool = False) -> Next:
-    """Return how a pass goes on after an action that went well; a remediation ends it.
+    """Return how a reconciliation continues after a successful action; a remediation ends it.
 
     Raises:
-        RetriesExceededError: it was remediated after the last attempt.
+        RetriesExceededError: the action was the remediation after the last attempt.
     """
     if KINDS[action] is not Kind.REMEDIATE:
         return Next.OBSERVE
@@ -140,14 +143,14 @@ def after(action: Action, obj: HelmRelease, *, retries_by_default: bool = False)
     upgrades = obj.status.last_attempted_release_action == "upgrade"
     if stopped is Next.END and remediation:
         if upgrades and remediation.way == "uninstall":
-            # What was uninstalled is installed again, whatever the upgrades came to.
+            # After an uninstallation the release is installed again, even if upgrades failed.
             return Next.REQUEUE
         raise exceeded(obj)
     return stopped
 
 
 def instead(obj: HelmRelease, *, retries_by_default: bool = False) -> Next:
-    """Return how a pass goes on when the next action may not run in it."""
+    """Return how a reconciliation continues if the next action may not run in it."""
     return _stopped(obj, retries_by_default=retries_by_default)
 
 
@@ -159,7 +162,7 @@ def _stopped(obj: HelmRelease, *, retries_by_default: bool) -> Next:
 
 
 def exceeded(obj: HelmRelease) -> RetriesExceededError:
-    """Return the error that says how often it was tried."""
+    """Return the error with the last action and the number of its failed attempts."""
     remediation = policies.active(obj)
     failures = remediation.failures if remediation else 0
     return RetriesExceededError(
@@ -179,7 +182,7 @@ def _absent(obj: HelmRelease, facts: Facts) -> Decision:
 
 def _unmanaged(obj: HelmRelease, facts: Facts) -> Decision:
     del obj, facts
-    # The history tells of another release.
+    # The entries of the history are about another release.
     return Decision(action=Action.UPGRADE, why="release not managed by controller", history=())
 
 

@@ -1,6 +1,6 @@
-"""What a release changes of the objects of the one before it, by what both render. Pure.
+"""Which objects differ between a release and the one before it, by their manifests. Pure.
 
-Only digests of the earlier objects are kept, because manifests hold values that may be secret.
+Only digests of the earlier objects are kept, because manifests may contain secret values.
 """
 
 import hashlib
@@ -17,12 +17,15 @@ Rendered: TypeAlias = Mapping[Identity, tuple[ObjectRef, bytes]]
 
 
 def rendered(objects: Iterable[Json]) -> Rendered:
-    """Return what is kept of the objects of a release."""
+    """Return references and digests of the objects of a release."""
     return {ref.identity: (ref, _digest(each)) for each in objects for ref in [ref_of(each)]}
 
 
 def lines(before: Rendered, after: Rendered) -> tuple[str, ...]:
-    """Return ``Deployment/ns/name created`` for whatever is otherwise than before."""
+    """Return a line for each object that differs, such as ``Deployment/ns/name created``.
+
+    The verbs are ``created``, ``configured`` and ``deleted``.
+    """
     found = []
     for identity, (ref, digest) in after.items():
         known = before.get(identity)

@@ -1,4 +1,4 @@
-"""The objects of a release: which ones it renders, and how Helm applies them. Pure."""
+"""The objects of a release: which the manifest contains, and how Helm applies them. Pure."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -14,15 +14,19 @@ _RELEASE: Final = "meta.helm.sh/release-"
 
 
 def renders(manifest: str, obj: Json) -> bool:
-    """Tell whether an object of a record is one that its manifest renders.
+    """Tell whether the manifest of a record contains an object.
 
-    Definitions of the chart's ``crds`` directory are not part of it, and the spec may skip them.
+    It does not contain CustomResourceDefinitions from the ``crds`` directory of the chart, which
+    the spec may skip.
     """
     return gvk_of(obj).group_kind != _DEFINITION or key_of(obj).name in manifest
 
 
 def applied(each: Json, obj: HelmRelease) -> Json:
-    """Return an object with what Helm adds to it as it applies it (``pkg/action/validate.go``)."""
+    """Return an object with the labels and annotations that Helm adds to applied objects.
+
+    The source of the rule is Helm's ``pkg/action/validate.go``.
+    """
     metadata = dict(each.get("metadata") or {})
     metadata["labels"] = {**(metadata.get("labels") or {}), **owner_labels(obj), **_MANAGED_BY}
     metadata["annotations"] = {
@@ -34,9 +38,9 @@ def applied(each: Json, obj: HelmRelease) -> Json:
 
 
 def placed(objects: Sequence[Json], namespace: str) -> Iterator[Json]:
-    """Yield the objects, those of kinds that are defined among them in the release's namespace.
+    """Yield the objects; if one has a kind defined among them and no namespace, add ``namespace``.
 
-    The engine places those of kinds that are served.
+    The engine has set the namespace of objects whose kinds the API server serves.
     """
     defined = {
         (dig(each, "spec", "group"), dig(each, "spec", "names", "kind"))
@@ -51,6 +55,6 @@ def placed(objects: Sequence[Json], namespace: str) -> Iterator[Json]:
 
 
 def stays(live: Json) -> bool:
-    """Tell whether Helm leaves an object in the cluster that a release no longer has."""
+    """Tell whether Helm keeps an object in the cluster that is no longer in the release."""
     notes = dig(live, "metadata", "annotations", default={})
     return bool(notes.get("helm.sh/resource-policy") == "keep")

@@ -1,6 +1,7 @@
-"""What an action is told: the options of ``engine/internal/helm``, of the spec. Pure.
+"""The options of an action, computed from the spec. Pure.
 
-The names are the engine's, the defaults Flux's (helm-controller ``internal/action``).
+``engine/internal/helm`` defines the names. The defaults are Flux's (helm-controller
+``internal/action``).
 """
 
 from collections.abc import Callable, Mapping
@@ -17,13 +18,13 @@ from toolkit.decrypt.cipher import MARKER
 from toolkit.objects import Json
 
 MANAGER: Final = "helm-controller"
-"""Field manager of what releases hold, as Flux's."""
+"""Field manager of the objects of releases, the same as Flux's."""
 
 Options: TypeAlias = Mapping[str, Any]
 
 
 def options(obj: HelmRelease, action: Action) -> Json:
-    """Return the options of an action; those that are not set are left out."""
+    """Return the options of an action, without unset ones."""
     given = _OPTIONS[action](obj)
     return {name: value for name, value in given.items() if value not in (None, "", False)}
 
@@ -34,7 +35,7 @@ def owner_labels(obj: HelmRelease) -> dict[str, str]:
 
 
 def rendering(obj: HelmRelease) -> Json:
-    """Return how rendered objects are changed before they are applied."""
+    """Return the options that change rendered objects before they are applied."""
     common = obj.spec.common_metadata
     return {
         "postRenderStrategy": obj.spec.post_render_strategy,
@@ -61,7 +62,7 @@ _CARRIERS: Final = MappingProxyType(
         "marker": MARKER,
     }
 )
-"""How an encrypted Secret asks to be decrypted at admission (``toolkit.decrypt.envelope``)."""
+"""Marks of an encrypted Secret that a webhook must decrypt (``toolkit.decrypt.envelope``)."""
 
 
 def _install(obj: HelmRelease) -> Json:
@@ -71,7 +72,7 @@ def _install(obj: HelmRelease) -> Json:
         "disableHooks": said.disable_hooks,
         "disableSchemaValidation": said.disable_schema_validation,
         "crds": "Skip" if said.skip_crds else said.crds,
-        # Without a target namespace it is that of the object, which exists.
+        # Without a target namespace, the release goes to the namespace of the HelmRelease.
         "createNamespace": said.create_namespace and bool(obj.spec.target_namespace),
         "replace": said.replace,
         "takeOwnership": not said.disable_take_ownership,
@@ -129,7 +130,7 @@ def _nothing(_: HelmRelease) -> Json:
 
 
 def _applying(mode: str) -> Json:
-    """Return how objects are applied: ``auto`` is the way of the last release."""
+    """Return the options for server-side apply; ``auto`` means as in the last release."""
     chosen = {"enabled": "true", "disabled": "false"}.get(mode, "auto")
     return {"serverSideApply": chosen, "forceConflicts": chosen != "false"}
 

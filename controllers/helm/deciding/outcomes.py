@@ -1,6 +1,7 @@
-"""What became of an action: the condition, the event and the counters of failures. Pure.
+"""The condition, the event and the failure counters after an action. Pure.
 
-Reasons and texts are Flux's (helm-controller ``internal/reconcile``); users' alerts match them.
+Reasons and texts are Flux's (helm-controller ``internal/reconcile``), because users' alerts match
+them.
 """
 
 from collections.abc import Mapping
@@ -19,18 +20,18 @@ TESTED: Final = "TestSuccess"
 REMEDIATED: Final = "Remediated"
 DRIFTED: Final = "Drifted"
 CONDITIONS: Final = (RELEASED, TESTED, REMEDIATED, DRIFTED)
-"""What the kind has beside Ready, Reconciling and Stalled."""
+"""Conditions of a HelmRelease besides Ready, Reconciling and Stalled."""
 
 GROUP: Final = "helm.toolkit.fluxcd.io"
 LOGS: Final = "\n\nLast Helm logs:\n\n"
-"""What stands in the event of a failure between its message and what Helm said."""
+"""Separates the message from Helm's log in the event of a failure."""
 
 Truth: TypeAlias = Literal["True", "False", "Unknown"]
 Severity: TypeAlias = Literal["info", "error"]
 
 
 class Happening(Enum):
-    """What can have happened."""
+    """The results of actions, each with a condition or an event."""
 
     INSTALLED = "installed"
     INSTALL_FAILED = "install failed"
@@ -57,7 +58,10 @@ class Happening(Enum):
 
 @dataclass(frozen=True, slots=True)
 class Row:
-    """How one happening is told; without a condition or an event that part is left out."""
+    """The condition and the event of one result; an empty condition or event is not written.
+
+    ``text`` has placeholders in braces.
+    """
 
     condition: str
     status: Truth
@@ -68,7 +72,7 @@ class Row:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """A happening in words."""
+    """A row with the message filled in."""
 
     condition: str
     status: Truth
@@ -197,7 +201,7 @@ ROWS: Final[Mapping[Happening, Row]] = MappingProxyType(
 
 
 def told(happening: Happening, **words: str) -> Told:
-    """Return the happening in words; ``words`` are those that its text names."""
+    """Return the row of a result with its message; ``words`` fill the placeholders."""
     row = ROWS[happening]
     given = {name: word.strip() if name == "error" else word for name, word in words.items()}
     return Told(
@@ -210,7 +214,7 @@ def told(happening: Happening, **words: str) -> Told:
 
 
 def tests_told(snapshot: Snapshot) -> str:
-    """Return how many tests succeeded, in words."""
+    """Return the number of successful tests as a phrase for messages."""
     count = len(snapshot.test_hooks or {})
     if not count:
         return "no test hooks"
@@ -229,11 +233,11 @@ def metadata(*, revision: str, token: str, app_version: str = "", oci_digest: st
 
 
 def failed(obj: HelmRelease, happening: Happening, *, recorded: bool) -> Json:
-    """Return the counters after a failure.
+    """Return the counters of the status after a failure.
 
-    Every failure counts; one of an installation or upgrade counts against its retries if Helm
-    ``recorded`` a release, for there is something to remediate only then. A failed test counts
-    against those of the action that it tested, unless it is ignored.
+    ``failures`` counts every failure. A failed installation or upgrade uses up one of its retries
+    only if Helm ``recorded`` a release, because otherwise there is nothing to remediate. A failed
+    test uses up a retry of the action that it tested, unless the spec ignores test failures.
     """
     status = obj.status
     counters: Json = {"failures": status.failures + 1}
@@ -257,4 +261,4 @@ def failed(obj: HelmRelease, happening: Happening, *, recorded: bool) -> Json:
 CLEARED: Final[Mapping[str, int]] = MappingProxyType(
     {"failures": 0, "installFailures": 0, "upgradeFailures": 0}
 )
-"""The counters where nothing that failed counts any more."""
+"""The counters after a reset."""

@@ -1,7 +1,7 @@
-"""What the spec says about failures: how often to try again, and what happens in between.
+"""The rules of the spec for failures: how often to try again, and how to remediate in between.
 
-``None`` stands for an object whose release was never attempted, as in Flux
-(``GetActiveRemediation``, ``GetActiveRetry``): it is upgraded, whatever state it is in.
+As in Flux (``GetActiveRemediation``, ``GetActiveRetry``), None means that no release was attempted
+yet. Such a release is upgraded in any state.
 """
 
 from dataclasses import dataclass
@@ -19,9 +19,9 @@ _RETRY: Final = "RetryOnFailure"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Remediation:
-    """What applies after a failed action, and how often it has failed.
+    """The remediation of a failed action, and the number of its failures.
 
-    ``retries`` below zero stands for no limit. ``last``: remediate when no retries remain.
+    ``retries`` below zero means no limit. ``last``: remediate also if no retries are left.
     """
 
     way: Way
@@ -37,7 +37,7 @@ class Remediation:
 
 
 def remediation(obj: HelmRelease, action: ReleaseAction) -> Remediation:
-    """Return what applies after the action."""
+    """Return the remediation after an action fails."""
     ignored = ignores_tests(obj)
     if action == "install":
         said = obj.spec.install and obj.spec.install.remediation
@@ -60,15 +60,16 @@ def remediation(obj: HelmRelease, action: ReleaseAction) -> Remediation:
 
 
 def active(obj: HelmRelease) -> Remediation | None:
-    """Return what applies after the action that was attempted last."""
+    """Return the remediation of the action that was attempted last; None before any attempt."""
     action = obj.status.last_attempted_release_action
     return remediation(obj, action) if action else None
 
 
 def retry_seconds(obj: HelmRelease, *, by_default: bool = False) -> float | None:
-    """Return after how long the last action is tried again in place; None where it is remediated.
+    """Return the seconds before the last action is tried again without remediation.
 
-    ``by_default`` is the gate ``DefaultToRetryOnFailure``.
+    None means that the spec asks for remediation, or that no action was attempted. ``by_default``
+    is the feature gate ``DefaultToRetryOnFailure``.
     """
     action = obj.status.last_attempted_release_action
     return retry_after(obj, action, by_default=by_default) if action else None
@@ -77,7 +78,7 @@ def retry_seconds(obj: HelmRelease, *, by_default: bool = False) -> float | None
 def retry_after(
     obj: HelmRelease, action: ReleaseAction, *, by_default: bool = False
 ) -> float | None:
-    """Return after how long a failed action is tried again in place; None if it is not."""
+    """Return the seconds before a failed action is tried again without remediation, or None."""
     said = obj.spec.install if action == "install" else obj.spec.upgrade
     strategy: Strategy | None = said.strategy if said else None
     if strategy is None and by_default:
@@ -91,17 +92,17 @@ def tests(obj: HelmRelease) -> bool:
 
 
 def ignores_tests(obj: HelmRelease) -> bool:
-    """Tell whether the release stands when its tests fail, unless the action says otherwise."""
+    """Tell whether failed tests do not fail the release; the spec of an action may override it."""
     return bool(obj.spec.test and obj.spec.test.ignore_failures)
 
 
 def drift_mode(obj: HelmRelease) -> Literal["enabled", "warn", "disabled"]:
-    """Return what to do about differences of the cluster."""
+    """Return the mode of drift detection."""
     return obj.spec.drift_detection.mode if obj.spec.drift_detection else "disabled"
 
 
 def timeout_seconds(obj: HelmRelease, action: str) -> float:
-    """Return the deadline of an action, named as in the spec; others have the common one."""
+    """Return the timeout of an action in seconds; ``spec.timeout`` if the action has none."""
     said = {
         "install": obj.spec.install,
         "upgrade": obj.spec.upgrade,
@@ -113,5 +114,5 @@ def timeout_seconds(obj: HelmRelease, action: str) -> float:
     return parse_duration(own) if own else obj.spec.timeout_seconds
 
 
-def _given(value: bool | None, default: bool) -> bool:  # noqa: FBT001 - as the fields stand there
+def _given(value: bool | None, default: bool) -> bool:  # noqa: FBT001 - a field of the spec
     return default if value is None else value

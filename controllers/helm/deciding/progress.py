@@ -1,4 +1,4 @@
-"""What a pass says while it is under way, and why it waits, in Flux's words. Pure."""
+"""Messages of a reconciliation in progress, worded as in Flux. Pure."""
 
 from typing import Final
 
@@ -8,16 +8,16 @@ from crds.helm import HelmRelease
 from crds.meta import format_duration
 
 PREREQUISITES: Final = "Fulfilling prerequisites"
-"""Until the chart, the values and what the release depends on are there."""
+"""Message until the chart, the values and the dependencies are ready."""
 CORRECTING: Final = "correcting cluster drift"
 
 
 def running(obj: HelmRelease, action: Action) -> str:
-    """Return what Reconciling says while an action runs."""
+    """Return the message of Reconciling while an action runs."""
     timeout = format_duration(policies.timeout_seconds(obj, action.value))
     return f"Running '{action.value}' action with timeout of {timeout}"
 
 
 def retrying(seconds: float) -> str:
-    """Return what Reconciling says until the next attempt of the strategy ``RetryOnFailure``."""
+    """Return the message of Reconciling until the next attempt by ``RetryOnFailure``."""
     return f"retrying after {format_duration(seconds)}"

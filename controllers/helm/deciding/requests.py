@@ -1,8 +1,9 @@
-"""What annotations ask for once: a release by force, or new attempts. And what else gives these.
+"""Requests by annotation: a forced release, or a reset of the failure counters. Pure.
 
-``reconcile.fluxcd.io/forceAt`` and ``…/resetAt`` act when their value is that of ``requestedAt``
-and neither was handled yet (``fluxcd/pkg/apis/meta``, ``HandleAnnotationRequest``). A value that
-was seen is noted in the status even if it did not act, so it never does later.
+``reconcile.fluxcd.io/forceAt`` and ``…/resetAt`` take effect if their value equals ``requestedAt``
+and neither was handled before (``fluxcd/pkg/apis/meta``, ``HandleAnnotationRequest``). The status
+records each value that was seen, even if it had no effect, so that it has none later. Changes of
+the spec, the chart or the values reset the counters too (``forgets_failures``).
 """
 
 from dataclasses import dataclass
@@ -18,24 +19,24 @@ RESET: Final = "reconcile.fluxcd.io/resetAt"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """Whether it acts now, and what to note as seen."""
+    """Whether the annotation takes effect now, and the value to record in the status."""
 
     acts: bool
     handled: str
 
 
 def force(obj: HelmRelease) -> Request:
-    """Return whether a release is to be made although nothing, or too much, has happened."""
+    """Return the request for a release without a change, or after all attempts have failed."""
     return _request(obj, FORCE, obj.status.last_handled_force_at)
 
 
 def reset(obj: HelmRelease) -> Request:
-    """Return whether failures are to be forgotten."""
+    """Return the request to reset the failure counters."""
     return _request(obj, RESET, obj.status.last_handled_reset_at)
 
 
 def forgets_failures(obj: HelmRelease, desired: Desired) -> str:
-    """Return why failures so far do not count for what is desired; nothing if they do."""
+    """Return the reason to reset the failure counters; empty if they stay."""
     status = obj.status
     reasons = (
         (

@@ -1,7 +1,7 @@
-"""``status.history``: the releases since the last one that worked, newest first.
+"""``status.history``: the releases since the last successful one, newest first. Pure.
 
-The rules are Flux's (``api/v2/snapshot_types.go``): they tell which release to go back to, and what
-of the history is let go once a release is as desired.
+The rules are Flux's (``api/v2/snapshot_types.go``): the release to roll back to, and the entries to
+drop when the release is as desired.
 """
 
 from collections.abc import Sequence
@@ -27,7 +27,10 @@ def latest(history: History) -> Snapshot | None:
 
 
 def previous(history: History, *, ignores_tests: bool) -> Snapshot | None:
-    """Return the newest release before the latest that worked, and whose tests did."""
+    """Return the newest successful release before the latest one, or None.
+
+    A release with a failed test counts only if ``ignores_tests``.
+    """
     for each in _sorted(history)[1:]:
         if each.status in _WORKED and (ignores_tests or not failed_test(each)):
             return each
@@ -35,19 +38,19 @@ def previous(history: History, *, ignores_tests: bool) -> Snapshot | None:
 
 
 def truncated(history: History, *, ignores_tests: bool) -> tuple[Snapshot, ...]:
-    """Return what is kept: up to the release to go back to; without one, the last five."""
+    """Return the history down to the release to roll back to, else the last five entries."""
     kept = _sorted(history)
     target = previous(kept, ignores_tests=ignores_tests)
     return tuple(kept[: kept.index(target) + 1] if target else kept[:MAX_HISTORY])
 
 
 def shortened(history: History) -> tuple[Snapshot, ...]:
-    """Return the last five, where nothing is ever gone back to."""
+    """Return the last five entries, for strategies that never roll back."""
     return tuple(_sorted(history)[:MAX_HISTORY])
 
 
 def tested(snapshot: Snapshot) -> bool:
-    """Tell whether the tests have run: one has failed, or all have succeeded."""
+    """Tell whether the tests have run: one test has failed, or all have succeeded."""
     hooks = snapshot.test_hooks
     if hooks is None:
         return False
@@ -62,10 +65,11 @@ def failed_test(snapshot: Snapshot) -> bool:
 def released(
     history: History, records: Sequence[Record], *, action: str, oci_digest: str
 ) -> tuple[Snapshot, ...]:
-    """Return the history with what an installation or upgrade wrote.
+    """Return the history with the records that an installation or upgrade wrote.
 
-    The newest record is a new entry. Of the older ones the first that is known (the release that
-    was superseded) is read again, and keeps what is told of its tests and its artifact.
+    The newest record becomes a new entry. The newest of the other records that has an entry (the
+    superseded release) replaces this entry, but the test results and the digest of the artifact
+    stay.
     """
     written = sorted(records, key=lambda each: each.version, reverse=True)
     if not written:
@@ -84,9 +88,10 @@ def released(
 
 
 def updated(history: History, changed: Record, *, action: str) -> tuple[Snapshot, ...]:
-    """Return the history with a record that was changed or added by another action.
+    """Return the history with a record that another action changed or added.
 
-    An entry that is known keeps its tests and artifact; an empty ``action`` keeps that as well.
+    An existing entry keeps its test results and the digest of its artifact. If ``action`` is empty,
+    it keeps its action too.
     """
     kept = list(history)
     place = _place(kept, changed)
@@ -101,12 +106,12 @@ def updated(history: History, changed: Record, *, action: str) -> tuple[Snapshot
 
 
 def release_name(snapshot: Snapshot) -> str:
-    """Return the release as messages tell it, ``<namespace>/<name>.v<version>``."""
+    """Return the release as messages name it, ``<namespace>/<name>.v<version>``."""
     return f"{snapshot.namespace}/{snapshot.name}.v{snapshot.version}"
 
 
 def chart_name(snapshot: Snapshot) -> str:
-    """Return the chart as messages tell it, ``<name>@<version>``."""
+    """Return the chart as messages name it, ``<name>@<version>``."""
     return f"{snapshot.chart_name}@{snapshot.chart_version}"
 
 

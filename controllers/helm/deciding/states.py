@@ -1,6 +1,7 @@
-"""What a release is, of what was observed: Flux's states (``internal/reconcile/state.go``). Pure.
+"""The state of a release: Flux's states (``internal/reconcile/state.go``). Pure.
 
-The storage of Helm is the truth about the release, ``status.history`` about whether it is ours.
+Helm's storage is the source of truth for the release. ``status.history`` tells whether this
+HelmRelease made it.
 """
 
 from dataclasses import dataclass
@@ -15,29 +16,29 @@ from toolkit.release.record import Record
 
 
 class State(Enum):
-    """What a release can be."""
+    """The state of a release."""
 
     ABSENT = "Absent"
     """There is no release, or it was uninstalled."""
     UNMANAGED = "Unmanaged"
-    """There is one that this object did not make, or that another client has changed."""
+    """This HelmRelease did not make the release, or another client has changed it."""
     OUT_OF_SYNC = "OutOfSync"
-    """It was made with another chart, other values or other changes of the rendered objects."""
+    """The release has another chart, other values, post-renderers or common metadata."""
     LOCKED = "Locked"
-    """An action on it was never finished."""
+    """An action was interrupted: the record has a pending status."""
     DRIFTED = "Drifted"
-    """Objects in the cluster differ from it."""
+    """Objects in the cluster differ from the release."""
     UNTESTED = "Untested"
-    """Its tests have not run."""
+    """The tests of the release have not run."""
     FAILED = "Failed"
-    """It failed, or a test of it."""
+    """The release or one of its tests failed."""
     IN_SYNC = "InSync"
-    """It is as desired."""
+    """The release is as desired."""
 
 
 @dataclass(frozen=True, slots=True)
 class Observed:
-    """A state, and why; the reason goes to the log."""
+    """A state, and the reason for it, which goes to the log."""
 
     state: State
     reason: str = ""
@@ -45,7 +46,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Desired:
-    """What is to be released; the version of the chart holds the digest of its artifact, if any."""
+    """The desired release; ``chart_version`` contains the digest of an OCI artifact."""
 
     chart_name: str
     chart_version: str
@@ -55,9 +56,9 @@ class Desired:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Seen:
-    """What a decision needs of the newest record in storage.
+    """The fields of the newest record in storage that a decision needs.
 
-    ``ours`` tells whether it is what the newest snapshot was made of.
+    ``ours`` tells whether the newest entry of the history was made from this record.
     """
 
     status: str
@@ -67,7 +68,7 @@ class Seen:
 
 
 def seen(obj: HelmRelease, found: Record | None) -> Seen | None:
-    """Return what a decision needs of a record."""
+    """Return the fields of a record that a decision needs; None without a record."""
     if found is None:
         return None
     current, chart = snapshots.latest(obj.status.history), found.metadata
@@ -80,7 +81,7 @@ def seen(obj: HelmRelease, found: Record | None) -> Seen | None:
 
 
 class StateError(TransientError):
-    """The state of the release cannot be told."""
+    """The state of the release cannot be determined."""
 
     default_reason = "StateError"
 
@@ -90,11 +91,12 @@ def observe(
 ) -> Observed:
     """Return the state of the release.
 
-    ``found`` is of the newest record of the release in storage. ``drifted`` tells whether the
-    cluster differs from it; it counts where the spec asks for it and all else is as desired.
+    ``found`` is the newest record of the release in storage. ``drifted`` tells whether the cluster
+    differs from it. Drift counts only if the spec enables its detection and the release is
+    otherwise as desired.
 
     Raises:
-        StateError: the record has a status in which nothing can be done.
+        StateError: the record has a status for which there is no action.
     """
     if found is None:
         return Observed(State.ABSENT, "no release in storage for object")
@@ -112,7 +114,7 @@ def observe(
 
 
 def _stored(current: Snapshot | None, found: Seen) -> Observed | None:
-    """Return what the record alone tells; None for one of ours that is deployed."""
+    """Return the state if the status of the record alone determines it, else None."""
     status = found.status
     disowned = current is not None and not found.ours
     if status in record.PENDING:
@@ -163,10 +165,10 @@ def _drift(obj: HelmRelease, *, drifted: bool) -> Observed | None:
 
 
 def post_renderers_digest(obj: HelmRelease) -> str:
-    """Return the digest of the post-renderers; empty without any."""
+    """Return the digest of the post-renderers; empty if there are none."""
     return digest.of_json(obj.spec.post_renderers) if obj.spec.post_renderers else ""
 
 
 def common_metadata_digest(obj: HelmRelease) -> str:
-    """Return the digest of the common metadata; empty without any."""
+    """Return the digest of the common metadata; empty if there is none."""
     return digest.of_json(obj.spec.common_metadata) if obj.spec.common_metadata else ""

@@ -1,4 +1,4 @@
-"""Ready, of what the actions came to (Flux: ``summarize``). Pure."""
+"""The Ready condition, computed from the conditions of actions (Flux: ``summarize``). Pure."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from crds.meta import Condition
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Ready:
-    """The condition, without its generation."""
+    """The Ready condition, without its generation."""
 
     status: Truth
     reason: str
@@ -19,10 +19,11 @@ class Ready:
 
 
 def ready(obj: HelmRelease, conditions: Sequence[Condition]) -> Ready | None:
-    """Return Ready: a remediation tells most, then tests that count, then the release.
+    """Return Ready, or None if there is none of the conditions of actions.
 
-    Among them the ones of the newest generation count. A remediation, even one that went well, is
-    not what was desired.
+    Only conditions of the newest generation count. Remediated comes before TestSuccess, unless the
+    spec ignores test failures, and both come before Released. Even after a successful remediation
+    Ready is False, because the release is not as desired.
     """
     counts_tests = policies.tests(obj) and not policies.ignores_tests(obj)
     order = (REMEDIATED, *((TESTED,) if counts_tests else ()), RELEASED)

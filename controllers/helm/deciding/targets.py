@@ -1,4 +1,7 @@
-"""Where a release goes, and when it goes elsewhere: then the old one is uninstalled first. Pure."""
+"""The target of a release: name and namespaces. Pure.
+
+If the target changes, the controller uninstalls the old release first.
+"""
 
 from controllers.helm.deciding import snapshots
 from crds.helm import HelmRelease
@@ -15,7 +18,7 @@ def release_name(obj: HelmRelease) -> str:
 
 
 def release_namespace(obj: HelmRelease) -> str:
-    """Return the namespace that the release is deployed to."""
+    """Return the namespace to which the release is deployed."""
     return obj.spec.target_namespace or obj.metadata.namespace
 
 
@@ -25,10 +28,10 @@ def storage_namespace(obj: HelmRelease) -> str:
 
 
 def changed(obj: HelmRelease, chart_name: str) -> str:
-    """Return what of the target has changed since the last release; nothing if it is the same.
+    """Return the part of the target that has changed since the last release; empty if none has.
 
-    Another chart is another target, unless ``upgrade.chartNameChangeStrategy`` says to update in
-    place.
+    Another chart name is another target, unless ``upgrade.chartNameChangeStrategy`` is
+    ``InPlaceUpdate``.
     """
     current = snapshots.latest(obj.status.history)
     if current is None or not obj.status.storage_namespace:

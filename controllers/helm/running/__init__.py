@@ -1,5 +1,5 @@
-"""Bring a release to what was decided: observe, decide, act, wait, and correct.
+"""Reconcile one release: observe, decide, act, wait for health, and correct drift.
 
-A pass enters with all that it needs (``work``); an outcome or an error leaves, and status,
-conditions and events on the way. Open ``releasing`` first.
+Input: all inputs of one reconciliation (``work``). Output: an outcome or an error, and changes of
+status, conditions and events. Open ``releasing`` first.
 """

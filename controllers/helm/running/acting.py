@@ -1,8 +1,8 @@
-"""Run one action of Helm, and put what it came to into history, counters, conditions and events.
+"""Run one action of Helm, and record its result in history, counters, conditions and events.
 
-A failure that Helm recorded is a state of the release, and the pass goes on from there; one that
-left no record ends the pass, because there is nothing to repair (helm-controller
-``internal/reconcile``).
+If Helm recorded a failure, it is a state of the release, and the reconciliation continues from that
+state. If Helm wrote no record, there is nothing to repair, and the reconciliation ends
+(helm-controller ``internal/reconcile``).
 """
 
 import time
@@ -48,31 +48,36 @@ _DESCRIPTIONS: Final[Mapping[Action, str]] = MappingProxyType(
         Action.ROLLBACK: "Release {name!r} failed: {error}",
     }
 )
-"""How Helm describes a record that it marks as failed (``pkg/action``)."""
+"""Descriptions that Helm writes into a record that it marks as failed (``pkg/action``)."""
 
 
 class ActionError(TransientError):
-    """An action failed and left nothing to repair; its event is told already."""
+    """An action failed and left nothing to repair; its event was already sent."""
 
     default_reason = "ReconcileError"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Actor:
-    """Runs actions with the engine."""
+    """Runs actions with the engine, and records their results."""
 
     engine: Engine
 
     async def act(self, work: Work, action: Action, done: tuple[Action, ...]) -> None:
-        """Run an action; where its objects are awaited, ``work.kept.pending`` tells so after it.
+        """Run an action.
+
+        If the reconciliation must wait for its objects, ``work.kept.pending`` is set afterwards.
 
         Raises:
-            ActionError: it failed without a record.
+            ActionError: the action failed, and Helm wrote no record.
         """
         await _ACTIONS[action](self, work, action, done)
 
     async def conclude(self, work: Work, pending: Pending, *, error: str) -> None:
-        """Tell how the wait for an action's objects ended; ``error`` is empty if they are ready."""
+        """Record the end of the wait for an action's objects.
+
+        ``error`` is empty if all of them are ready.
+        """
         work.kept.pending = None
         if error and pending.action in _DESCRIPTIONS:
             await self._mark_failed(work, pending, error)
@@ -87,7 +92,7 @@ class Actor:
             telling.uninstalled(work, error)
 
     async def read(self, work: Work) -> None:
-        """Read the records of the release, and the objects of the newest."""
+        """Read the records of the release, and the objects of the newest record."""
         outcome = await self._history(work)
         newest = outcome.records[0] if outcome.records else None
         _remember(work, newest, outcome.objects)
@@ -114,7 +119,7 @@ class Actor:
         )
         _update(work, outcome.records, action="")
 
-    async def _perform(  # noqa: PLR0913 - what an action is told
+    async def _perform(  # noqa: PLR0913 - the options of an action
         self,
         work: Work,
         action: str,
@@ -143,7 +148,7 @@ class Actor:
         draft, started = work.draft, time.monotonic()
         draft.note({"lastAttemptedReleaseAction": action.value})
         if action is Action.INSTALL:
-            # A new life: nothing before it is gone back to.
+            # A new installation is never rolled back to an earlier release.
             draft.keep(())
             work.kept.rendered = {}
         draft.rec.unmark(outcomes.TESTED, outcomes.REMEDIATED)
@@ -288,7 +293,11 @@ class Actor:
         *,
         charted: bool = False,
     ) -> tuple[Outcome, PenstockError | None]:
-        """Run an action, and return what it did even if it failed."""
+        """Run an action, and return its outcome and its error, if it failed.
+
+        Raises:
+            PenstockError: the action could not be run, so that there is no outcome.
+        """
         key, cluster = work.draft.rec.key, work.cluster
         cluster.waits.cancel(key)
         work.kept.fingerprint = ""
@@ -306,7 +315,7 @@ class Actor:
                     traces=traces,
                 ),
                 progress.running(work.obj, action),
-                # what repairs leaves Ready as it is: it tells what failed
+                # Remediations leave Ready unchanged, because it says what failed.
                 ready=decisions.KINDS[action] is Kind.RELEASE,
             )
         except EngineError as error:
@@ -323,7 +332,7 @@ class Actor:
 
 _READ_SECONDS: Final = 30.0
 _APPLYING: Final = frozenset({Action.INSTALL, Action.UPGRADE, Action.ROLLBACK, Action.UNINSTALL})
-"""Actions after which objects are otherwise than before: until they end, nothing is drift."""
+"""Actions that change objects: while they run, differences are not drift."""
 
 _Run = Callable[[Actor, Work, Action, tuple[Action, ...]], Awaitable[None]]
 _ACTIONS: Final[Mapping[Action, _Run]] = MappingProxyType(
@@ -339,12 +348,12 @@ _ACTIONS: Final[Mapping[Action, _Run]] = MappingProxyType(
 
 
 def _version_option(work: Work) -> Json:
-    """Return the version to release the chart as, where its artifact's digest is a part of it."""
+    """Return the option for the version of the release, if it contains the artifact's digest."""
     return {"chartVersion": work.desired.chart_version} if work.version.oci_digest else {}
 
 
 def _wrote(work: Work, outcome: Outcome, traces: Traces) -> None:
-    """Note the objects of the newest record, and what the watches are to show of them."""
+    """Record the objects of the newest record, and expect the watches to show them as written."""
     newest = outcome.records[0] if outcome.records else None
     if newest is None:
         work.kept.read, work.kept.rendered = False, None
@@ -363,7 +372,7 @@ def _wrote(work: Work, outcome: Outcome, traces: Traces) -> None:
 
 
 def _compare(kept: Kept, objects: Sequence[Json]) -> None:
-    """Note what the newest record changed of the one before, if that is known."""
+    """Record how the newest record differs from the one before, if that one is cached."""
     before, after = kept.rendered, differences.rendered(objects)
     changed = () if before is None else differences.lines(before, after)
     kept.rendered, kept.changes = after, reporting.in_short(changed)
@@ -378,7 +387,7 @@ def _remember(work: Work, newest: Record | None, objects: Sequence[Json]) -> Non
 def _update(
     work: Work, records: Sequence[Record], *, action: str, hooks: Record | None = None
 ) -> None:
-    """Put changed records into the history; ``action`` made the newest, older ones keep theirs."""
+    """Put changed records, newest first, into the history; ``action`` made the newest one."""
     if not records:
         work.kept.read = False
         return
@@ -399,7 +408,7 @@ def _update(
     _remember(work, records[0], work.objects or ())
 
 
-def _await(  # noqa: PLR0913 - what a wait is made of
+def _await(  # noqa: PLR0913 - the fields of a wait
     work: Work,
     action: Action,
     outcome: Outcome,
@@ -421,7 +430,7 @@ def _await(  # noqa: PLR0913 - what a wait is made of
 
 
 def _unrecorded(work: Work, error: PenstockError) -> ActionError:
-    """Return the error that ends the pass; conditions and event have told it."""
+    """Return the error that ends the reconciliation; conditions and event already report it."""
     ready = work.draft.ready
     reason, message = (ready.reason, ready.message) if ready else (error.reason, str(error))
     return ActionError(message, reason=reason, told=Told(event="" if ready else None))

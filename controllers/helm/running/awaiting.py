@@ -1,9 +1,9 @@
-"""Wait for the objects of a release without a worker that waits.
+"""Wait for the objects of a release without occupying a worker.
 
-An action ends when its objects are applied. Then the pass ends with Ready=Unknown, and the watches
-start the one that concludes. That an action is under way stands in the conditions as well, so a
-process that starts goes on with the wait (``resumed``). A release whose objects fail, or are not
-ready in time, is marked as failed in Helm's storage, as Helm would have done it.
+An action ends when its objects are applied. Then the reconciliation ends with Ready=Unknown, and
+events of the watches start the reconciliation that finishes the action. The conditions also say
+that an action is in progress, so a new process continues the wait (``resumed``). If objects fail,
+or are not ready in time, the release is marked as failed in Helm's storage, as Helm does it.
 """
 
 import time
@@ -38,11 +38,11 @@ _LEGACY: Final = frozenset(
         ("apiextensions.k8s.io", "CustomResourceDefinition"),
     }
 )
-"""What Helm 3 waits for (``pkg/kube/ready.go``)."""
+"""Groups and kinds that Helm 3 waits for (``pkg/kube/ready.go``)."""
 
 
 def awaited(obj: HelmRelease, action: Action, objects: Sequence[Json]) -> tuple[ObjectRef, ...]:
-    """Return the objects of a release whose health counts; none where the spec disables waiting."""
+    """Return the objects of a release to wait for; none if the spec disables the wait."""
     said = _said(obj, action)
     if said is not None and said.disable_wait:
         return ()
@@ -57,7 +57,7 @@ def awaited(obj: HelmRelease, action: Action, objects: Sequence[Json]) -> tuple[
 
 
 def begin(work: Work, pending: Pending, objects: Sequence[Json]) -> None:
-    """Say what is waited for: of the objects of a release those whose health counts."""
+    """Begin to wait for those objects of a release whose health counts."""
     labels = owner_labels(work.obj).items()
     end(work)
     pending.wait = Wait(
@@ -74,7 +74,7 @@ def begin(work: Work, pending: Pending, objects: Sequence[Json]) -> None:
 
 
 async def look(work: Work, pending: Pending) -> tuple[State, str]:
-    """Return how the wait stands, and why it failed."""
+    """Return the state of the wait, and the reason if it failed."""
     if pending.going:
         return await _look_for_gone(work, pending)
     if pending.wait is None or not pending.wait.awaited:
@@ -87,21 +87,21 @@ async def look(work: Work, pending: Pending) -> tuple[State, str]:
 
 
 def end(work: Work) -> None:
-    """Stop waiting."""
+    """End the wait."""
     waiting.end(work.cluster, work.draft.rec.key)
 
 
 def look_again(work: Work, pending: Pending) -> float | None:
-    """Return after how many seconds to look again; None if the watches start the next pass."""
+    """Return the seconds until the next look; None if the watches start a reconciliation."""
     if pending.wait is None or pending.going:
         return _LOOK_AGAIN_SECONDS
     return waiting.look_again(work.cluster, pending.wait.awaited)
 
 
 def resumed(obj: HelmRelease, conditions: Sequence[str]) -> Pending | None:
-    """Return the wait that the conditions of an earlier process tell of.
+    """Return the wait that an earlier process began, or None.
 
-    ``conditions`` are those types that are Unknown because something is under way.
+    ``conditions`` are the types of conditions that are Unknown because an action is in progress.
     """
     latest = snapshots.latest(obj.status.history)
     if latest is None:

@@ -1,7 +1,7 @@
-"""The object of a pass, with its status as it is from here on.
+"""The object of a reconciliation, with all changes of its status so far.
 
-Decisions are pure functions over the object. A pass takes several, so what one of them noted must
-be seen by the next, before it is written.
+Decisions are pure functions of the object. A reconciliation makes several of them, and each must
+see the changes of the status by the ones before, although these are not written yet.
 """
 
 from collections.abc import Mapping, Sequence
@@ -24,7 +24,7 @@ _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class Draft:
-    """``obj`` has the status that was noted; conditions and events go to the pass."""
+    """``obj`` has the changed status; conditions and events go to the reconciliation ``rec``."""
 
     def __init__(self, rec: Pass) -> None:
         self.rec = rec
@@ -32,27 +32,27 @@ class Draft:
 
     @property
     def conditions(self) -> list[Condition]:
-        """Return the conditions as they are from here on."""
+        """Return the conditions with all changes so far."""
         return msgspec.convert(self.rec.conditions, list[Condition])
 
     @property
     def ready(self) -> Ready | None:
-        """Return what Ready is to say, of what the actions came to."""
+        """Return the Ready condition that follows from the conditions of the actions."""
         return summary.ready(self.obj, self.conditions)
 
     def note(self, fields: Mapping[str, Any]) -> None:
-        """Set fields of the status by their JSON names; None and defaults remove one."""
+        """Set fields of the status by their JSON names; None or a default removes a field."""
         given = msgspec.to_builtins(dict(fields))
         before: dict[str, Any] = msgspec.to_builtins(self.obj.status)
         wanted = {name: value for name, value in (before | given).items() if value is not None}
         status = msgspec.convert(wanted, HelmReleaseStatus)
-        # A default is left out when it is read again, and would be written each time.
+        # The stored status omits defaults. Otherwise each reconciliation would write them again.
         written: dict[str, Any] = msgspec.to_builtins(status)
         self.obj = msgspec.structs.replace(self.obj, status=status)
         self.rec.status({name: written.get(name) for name in given})
 
     def keep(self, history: Sequence[Snapshot]) -> None:
-        """Replace the history, if it is another one."""
+        """Replace the history, if it differs."""
         if tuple(history) != tuple(self.obj.status.history):
             self.note({"history": list(history) or None})
 
@@ -64,7 +64,10 @@ class Draft:
         metadata: Mapping[str, str] = _NOTHING,
         log: Sequence[str] = (),
     ) -> None:
-        """Put a happening into its condition and its event; ``words`` are those of its text."""
+        """Set the condition and send the event of a result; ``words`` fill the placeholders.
+
+        ``log`` are lines of Helm's log to append to the event.
+        """
         told = outcomes.told(happening, **words)
         if told.condition:
             self.rec.mark(told.condition, told.status, told.reason, told.message)
@@ -73,9 +76,9 @@ class Draft:
             self.rec.event(told.event, told.reason, f"{told.message}{logs}", metadata)
 
     def begin(self, condition: str, message: str) -> None:
-        """Say that what the condition tells of is under way."""
+        """Set a condition to Unknown with the reason Progressing."""
         self.rec.mark(condition, "Unknown", "Progressing", message)
 
     def condition(self, type_: str) -> Condition | None:
-        """Return a condition."""
+        """Return the condition of a type, or None."""
         return next((each for each in self.conditions if each.type == type_), None)

@@ -1,8 +1,8 @@
-"""Whether the cluster is as the release says, and making it so again.
+"""Detect and correct drift: differences between the cluster and the release.
 
-The watches tell when an object is no longer as an action left it. Then, and after a start, the API
-server is asked what an apply of the release's objects would change; nothing is written by that. A
-correction is an apply of what differs, with the field manager that released it, so it has the same
+The watches report when an object differs from what an action applied. Then, and after a start of
+the process, the objects of the release are applied as a dry-run, which shows the differences. A
+correction applies the objects that differ, with the field manager of releases, so it sets the same
 fields as the release (helm-controller ``internal/action/diff.go``).
 """
 
@@ -31,15 +31,15 @@ from toolkit.errors import TransientError
 from toolkit.objects import Json, ObjectRef, gvk_of, ref_of
 
 _SEEN_SECONDS: Final = 2.0
-"""How long a look waits for the watches of its kinds."""
+"""How long a check waits until the watches have synced."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """What differs, and the objects as they are to be.
+    """The differences, and the objects to apply.
 
-    Objects without findings have the values of the release, but not by an apply, so that no watch
-    can tell when they change.
+    Objects without findings have the values of the release, but no fields applied by our field
+    manager. A watch cannot tell when such an object changes.
     """
 
     findings: tuple[Finding, ...] = ()
@@ -47,29 +47,30 @@ class Drift:
 
 
 async def _tell_nobody(_: Sequence[ObjectRef]) -> None:
-    """Stand in where nobody needs to know."""
+    """Do nothing: the default ``announce`` of an apply."""
 
 
 def detects(obj: HelmRelease) -> bool:
-    """Tell whether differences are looked for."""
+    """Tell whether the spec enables drift detection."""
     return policies.drift_mode(obj) != "disabled"
 
 
 def corrects(obj: HelmRelease) -> bool:
-    """Tell whether differences are corrected."""
+    """Tell whether the spec enables drift correction."""
     return policies.drift_mode(obj) == "enabled"
 
 
 async def check(work: Work, objects: Sequence[Json], *, concurrency: int) -> Drift:
-    """Return what differs; without objects the watches know what to expect from now on.
+    """Return the differences between the cluster and the release.
 
-    Where they knew that before, what they prove to be untouched is not asked for again. Objects
-    that have the right values are applied nevertheless if no watch can tell that: a release of
-    client-side apply becomes the controller's own, and its values stay. ``warn`` writes nothing.
+    If the result has no ``objects``, the watches report every later change. Objects that the
+    watches prove to be unchanged are not compared again. With the mode ``enabled``, objects that
+    have the right values but fields of client-side apply are applied, so that the watches can
+    follow them; their values stay. The mode ``warn`` writes nothing.
 
     Raises:
-        ApplyError: the objects of the release cannot be named, or the server refuses them.
-        ApiError: the API server cannot be asked.
+        ApplyError: an object of the release is invalid, or the API server refuses it.
+        ApiError: the API server cannot be reached.
     """
     proven = work.cluster.live.untouched(work.draft.rec.key) if work.compared else frozenset()
     wanted = [each for each in subject(work, objects) if ref_of(each).identity not in proven]
@@ -77,7 +78,7 @@ async def check(work: Work, objects: Sequence[Json], *, concurrency: int) -> Dri
     if not work.compared:
         live, key = work.cluster.live, work.draft.rec.key
         live.ensure(key, {gvk_of(each) for each in wanted})
-        # after a restart: what the watches show spares writes that would change nothing
+        # After a restart: with synced watches, unchanged objects need no request.
         await live.wait_synced(key, timeout=_SEEN_SECONDS)
     differing: list[ObjectRef] = []
 
@@ -98,7 +99,7 @@ async def check(work: Work, objects: Sequence[Json], *, concurrency: int) -> Dri
 
 
 async def correct(work: Work, drift: Drift, *, concurrency: int) -> bool:
-    """Apply what differs, tell it, and tell whether all went well."""
+    """Apply the objects that differ and send an event; return whether all of them were applied."""
     latest = work.latest
     if latest is None:
         return False
@@ -129,11 +130,11 @@ async def correct(work: Work, drift: Drift, *, concurrency: int) -> bool:
 
 
 class _DiffersError(TransientError):
-    """Something would be written: nothing is, by a look."""
+    """An apply would write objects; raised to stop before it does."""
 
 
 def tell(work: Work, drift: Drift) -> None:
-    """Say in a condition and an event what differs, or that nothing does."""
+    """Set the condition Drifted, and send an event with the differences if there are any."""
     latest = work.latest
     if latest is None:
         return
@@ -148,7 +149,7 @@ def tell(work: Work, drift: Drift) -> None:
 
 
 def clear(draft: Draft, *, looked: bool) -> None:
-    """Say that nothing differs, if that was looked for; say nothing otherwise."""
+    """Set Drifted to False if the cluster was compared; otherwise remove the condition."""
     if looked:
         draft.tell(Happening.NO_DRIFT)
     else:
@@ -156,7 +157,10 @@ def clear(draft: Draft, *, looked: bool) -> None:
 
 
 def subject(work: Work, objects: Sequence[Json]) -> tuple[Json, ...]:
-    """Return the objects to compare, as Helm applied them; one may say that it is left alone."""
+    """Return the objects to compare, as Helm applied them.
+
+    Objects on which drift detection is disabled by label or annotation are left out.
+    """
     owner = Owner(
         namespace=work.obj.metadata.namespace, name=work.obj.metadata.name, group=outcomes.GROUP
     )
@@ -174,7 +178,7 @@ async def _apply(
     *,
     announce: ssa.Announce = _tell_nobody,
 ) -> ChangeSet:
-    """Apply objects of the release, and have the watches expect what that leaves."""
+    """Apply objects of the release, and tell the watches what to expect afterwards."""
     key, cluster = work.draft.rec.key, work.cluster
     cluster.live.hold(key)
     try:
@@ -218,7 +222,10 @@ def _options(obj: HelmRelease, concurrency: int) -> ApplyOptions:
 
 
 def _line(finding: Finding) -> str:
-    """Return what differs in one object, as Flux counts it (``internal/diff/summarize.go``)."""
+    """Return one line with the differences of an object, counted as in Flux.
+
+    The source of the rule is helm-controller's ``internal/diff/summarize.go``.
+    """
     if finding.fate == "created":
         return f"{finding.ref} removed"
     if finding.failure is not None:
@@ -235,9 +242,9 @@ def _count(differences: Sequence[Difference], op: str) -> int:
 
 
 def complete(work: Work, objects: Sequence[Json], written: Mapping[Identity, Known]) -> bool:
-    """Tell whether all that is compared was applied, so that the watches know what to expect.
+    """Tell whether server-side apply wrote all compared objects, so that watches show each change.
 
-    What was written client-side has no entry of an apply by which they could tell a change.
+    An object written client-side has no managedFields entry of an apply to compare.
     """
     applied = {identity for identity, known in written.items() if known.entry_digest}
     return all(ref_of(each).identity in applied for each in subject(work, objects))

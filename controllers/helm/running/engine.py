@@ -1,8 +1,8 @@
-"""Run an action on a release, and see what it writes.
+"""Run an action on a release in a worker, and observe its writes.
 
-The engine's worker does the work. What it sends to the API server passes through here
-(``toolkit.helm.witness``), so what is expected of each object, and which records are ours, is known
-when it ends. ``records`` follow the storage of the cluster that we run on alone.
+The requests of the worker to the API server go through this process (``toolkit.helm.witness``). So
+when the action ends, the versions of the written objects and records are known. ``records`` covers
+only the controller's own cluster.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -36,10 +36,10 @@ _READS: Final = frozenset({"GET"})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A release: whose it is, where it goes, and as whom.
+    """A release: its owner, its name and namespaces, and the client to act with.
 
-    ``cluster`` names the API server and what it serves. ``followed`` tells that a watch shows its
-    records.
+    ``cluster`` is the key under which workers cache the discovery of the API server. ``followed``
+    tells whether a watch shows the records of the release.
     """
 
     owner: ObjectKey
@@ -53,23 +53,24 @@ class Target:
 
 @dataclass(slots=True, kw_only=True)
 class Traces:
-    """What an action wrote, as the API server answered: objects as they are, and those going.
+    """The writes of an action, from the answers of the API server.
 
-    An object that is going still exists; finalizers or its containers hold it.
+    ``written`` has the objects that were created or changed. ``going`` has the objects that are
+    being deleted but still exist, because of finalizers or running containers.
     """
 
     written: dict[Identity, Known] = field(default_factory=dict)
     going: dict[Identity, ObjectRef] = field(default_factory=dict)
 
     def __call__(self, method: str, path: str, answer: Json) -> None:
-        """Take an answer (``toolkit.helm.witness.Seen``)."""
+        """Record an answer (``toolkit.helm.witness.Seen``)."""
         del path
         if answer.get("kind") in {None, "Status"}:
             return
         ref = ref_of(answer)
         if method == "DELETE":
             if dig(answer, "metadata", "deletionTimestamp"):
-                self.going[ref.identity] = ref  # else the answer shows what is gone already
+                self.going[ref.identity] = ref  # Otherwise the object is already deleted.
             return
         self.written[ref.identity] = Known(
             ref=ref,
@@ -88,17 +89,17 @@ class LostError(EngineError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Engine:
-    """Runs actions, with what this process knows of records."""
+    """Runs actions, and keeps ``records`` up to date with their writes."""
 
     run: Run
     records: Records
 
     async def perform(self, target: Target, order: Order, traces: Traces) -> Outcome:
-        """Run an action on a release; ``traces`` take what it writes.
+        """Run an action on a release; ``traces`` records its writes.
 
         Raises:
-            EngineError: it failed; ``outcome`` has the records that it made.
-            PenstockError: it did not end, or no worker could run it.
+            EngineError: the action failed; ``outcome`` of the error has the records that it wrote.
+            PenstockError: the action did not end, or no worker could run it.
         """
         if not target.followed:
             return await self._run(target, order, traces, target.client)
@@ -113,7 +114,7 @@ class Engine:
             except LostError:
                 raise
             except EngineError as error:
-                failed = error  # it has ended by itself, so all that it wrote was seen
+                failed = error  # The action ended by itself, so all its writes were observed.
         raise failed
 
     async def _run(
@@ -130,16 +131,16 @@ class Engine:
         try:
             return await self.run(release, order)
         except (WorkerDiedError, WorkerTimeoutError) as error:
-            # What it wrote last is not known. An action that began is found unfinished, and
-            # unlocked.
+            # Its last writes are unknown. The next reconciliation finds the record with a pending
+            # status and unlocks the release.
             raise LostError(str(error), code="WorkerDied", outcome=Outcome()) from error
 
 
 async def load(run: Run, chart: Path) -> Chart:
-    """Return what is told of the chart in a directory; no cluster takes part.
+    """Return name and versions of the chart in a directory, without access to a cluster.
 
     Raises:
-        PenstockError: it cannot be read.
+        PenstockError: the chart cannot be read.
     """
     nobody = _Nobody()
     release = actions.Release(
@@ -153,12 +154,12 @@ async def load(run: Run, chart: Path) -> Chart:
 
 
 class _Nobody:
-    """The identity of an action that asks no cluster."""
+    """The identity of an action that may not send requests."""
 
     def exchange(
         self, method: str, target: str, *, headers: Mapping[str, str], body: bytes
     ) -> AbstractAsyncContextManager[Response]:
-        """Refuse."""
+        """Refuse the request."""
         del target, headers, body
         raise TransientError(f"reading a chart takes no request ({method})")
 

@@ -1,8 +1,8 @@
-"""How old a list of records may be that an action asks for (``toolkit.helm.recent``).
+"""How old a list of records may be when an action requests it (``toolkit.helm.recent``).
 
-It must show what this process has written, and what its watch has shown. Names of records prevent
-that two clients write one revision, so what another client writes meanwhile is refused later, as it
-would be right after the list.
+The list must contain all writes of this process, and all changes that its watch has shown. It may
+miss a later write of another client. That is safe: revisions are part of the names of records, so
+the API server refuses the second of two clients that create the same revision.
 """
 
 from collections import defaultdict
@@ -12,10 +12,10 @@ from toolkit.objects import ObjectKey
 
 
 class Freshness:
-    """The resourceVersions of records that were written, and the records that were deleted.
+    """The newest resourceVersion of written records, and the names of deleted records.
 
-    ``shown`` is the resourceVersion up to which the watch has shown all, 0 if that is not known.
-    Places are namespaces of records with the name of the release.
+    ``shown`` returns the resourceVersion up to which the watch has shown all changes; 0 if it is
+    unknown. A place is the namespace of the records and the name of the release.
     """
 
     def __init__(self, shown: Callable[[], int]) -> None:
@@ -26,26 +26,28 @@ class Freshness:
     def since(self, place: ObjectKey) -> int:
         """Return the resourceVersion that a list must have reached; 0 if it must be the newest.
 
-        The answer to a deletion has none, so nothing is known until the watch shows the deletion.
+        The answer to a deletion has no resourceVersion. So the result is 0 until the watch shows
+        the deletion.
         """
         shown = self._shown()
         return 0 if place in self._dropped or not shown else max(shown, self._newest)
 
     def wrote(self, place: ObjectKey, name: str, version: str) -> None:
-        """Note a record as the API server has answered it: what came before is older."""
+        """Record the version of a written record; this ends an earlier deletion of its name."""
         self._newest = max(self._newest, _number(version))
         self.gone(place, name)
 
     def drop(self, place: ObjectKey, name: str, version: str, *, present: bool) -> None:
-        """Note a deletion of a record, unless the watch has shown it already.
+        """Record a deletion, unless the watch has already shown it.
 
-        ``present`` tells whether the watch shows the record, ``version`` is its last one.
+        ``present`` tells whether the watch still shows the record. ``version`` is the last known
+        resourceVersion of the record.
         """
         if present or _number(version) > self._shown():
             self._dropped[place].add(name)
 
     def gone(self, place: ObjectKey, name: str) -> None:
-        """Note that the watch has shown a deletion."""
+        """Record that the watch has shown a deletion."""
         if names := self._dropped.get(place):
             names.discard(name)
             if not names:

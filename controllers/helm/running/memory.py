@@ -1,8 +1,8 @@
-"""What this process knows of each release, so that an unchanged pass costs nothing.
+"""A cache per release, so that a reconciliation without changes costs nothing.
 
-Losing it is harmless: the next pass reads Helm's storage, and goes on with a wait that the
-conditions tell of. It holds names, digests and states, never manifests or values: no secret stays
-in memory.
+Losing the cache is harmless: the next reconciliation reads Helm's storage, and continues a wait
+that the conditions show. The cache holds names, digests and states, but no manifests or values, so
+no secret stays in memory.
 """
 
 import hashlib
@@ -19,16 +19,18 @@ from crds.helm_status import Snapshot
 from toolkit.objects import ObjectKey, ObjectRef
 
 _LASTING: Final = frozenset({"drift", "requested", "storage"})
-"""What only a pass that has looked answers: it is told once, whatever becomes of the pass."""
+"""Triggers that stay until a reconciliation succeeds, because they are sent only once."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Pending:
-    """An action that has applied its objects, whose health is awaited.
+    """An action that has applied its objects, and waits until they are healthy.
 
-    ``done`` are the actions of the passes that belong together, ``target`` is the release that a
-    rollback goes back to. ``attempted`` tells what was desired: another desire ends the wait.
-    ``seconds`` are left of the timeout, ``going`` are objects that an uninstallation deleted.
+    - ``attempted`` identifies the desired state; if it changes, the wait ends.
+    - ``seconds`` is the rest of the timeout; for an uninstallation, the monotonic time of its end.
+    - ``done`` are the actions so far, across the reconciliations of the wait.
+    - ``target`` is the release that a rollback restores.
+    - ``going`` are the objects that an uninstallation deleted.
     """
 
     action: Action
@@ -43,14 +45,16 @@ class Pending:
 
 @dataclass(slots=True, kw_only=True)
 class Kept:
-    """What is known of one release.
+    """The cache of one release.
 
-    ``fingerprint`` is of the inputs of the last pass that ended as desired. ``seen`` is the newest
-    record, valid as long as ``read``. ``compared`` is the generation of the spec by which the
-    cluster was last compared with it, 0 if it was not: then the watches know what to expect.
-    ``unproven`` tells that the last look found what they cannot, so every interval looks again.
-    ``rendered`` are the objects of the newest record, None where they are not known; ``changes``
-    tells in short what the last action changed of those before.
+    - ``fingerprint`` identifies the inputs of the last successful reconciliation.
+    - ``seen`` is the newest record; it is valid only while ``read`` is true.
+    - ``compared`` is the generation of the spec with which the cluster was last compared, so that
+      the watches know what to expect; 0 if it was not.
+    - ``unproven`` tells that the last comparison left objects whose changes no watch can show, so
+      each interval compares again.
+    - ``rendered`` are the objects of the newest record; None if they are unknown.
+    - ``changes`` is a short text with the changes by the last action.
     """
 
     fingerprint: str = ""
@@ -64,7 +68,7 @@ class Kept:
 
 
 class Memory:
-    """What is known of every release that this process reconciled."""
+    """The caches of all releases that this process has reconciled."""
 
     def __init__(self) -> None:
         self._kept: dict[ObjectKey, Kept] = {}
@@ -72,42 +76,42 @@ class Memory:
         self._going: dict[ObjectKey, tuple[ObjectRef, ...]] = {}
 
     def asked(self, key: ObjectKey, triggers: frozenset[str]) -> frozenset[str]:
-        """Return the triggers of a pass, with those that no pass has answered yet."""
+        """Return the triggers of a reconciliation, and earlier ones that are still open."""
         asked = self._asked.pop(key, frozenset()) | triggers
         if lasting := asked & _LASTING:
             self._asked[key] = lasting
         return asked
 
     def answered(self, key: ObjectKey) -> None:
-        """Note that a pass has answered all that was asked."""
+        """Drop all open triggers, after a successful reconciliation."""
         self._asked.pop(key, None)
 
     def of(self, key: ObjectKey) -> Kept:
-        """Return what is known of a release."""
+        """Return the cache of a release; create it if there is none."""
         return self._kept.setdefault(key, Kept())
 
     def leave(self, key: ObjectKey, refs: tuple[ObjectRef, ...]) -> None:
-        """Note what an uninstallation is deleting, until it is gone."""
+        """Store the objects that an uninstallation is deleting."""
         self._going[key] = refs
 
     def going(self, key: ObjectKey) -> tuple[ObjectRef, ...]:
-        """Return what an uninstallation was deleting."""
+        """Return the objects that an uninstallation was deleting."""
         return self._going.get(key, ())
 
     def forget(self, key: ObjectKey) -> None:
-        """Drop what is known: the object is gone, or its release is."""
+        """Drop the cache of a HelmRelease that was deleted, or whose release was uninstalled."""
         self._kept.pop(key, None)
         self._asked.pop(key, None)
         self._going.pop(key, None)
 
 
 def stands(kept: Kept, fingerprint: str, triggers: Collection[str]) -> bool:
-    """Tell whether nothing has to be looked at: same inputs, and nobody told of a change."""
+    """Tell whether there is nothing to do: the inputs are the same, and no trigger is open."""
     return kept.pending is None and kept.fingerprint == fingerprint and not _LASTING & set(triggers)
 
 
 def fingerprint(obj: HelmRelease, *, digest: str, versions: Sequence[str], cluster: int) -> str:
-    """Return the digest of everything that determines what would be released, and where."""
+    """Return the SHA-256 digest (hex) of all inputs that determine the release and its target."""
     meta = obj.metadata
     parts = (meta.uid, str(meta.generation), digest, *versions, str(cluster))
     return hashlib.sha256("\n".join(parts).encode()).hexdigest()

@@ -1,7 +1,8 @@
-"""Whether encrypted Secrets of a chart are decrypted where the release goes.
+"""Whether a webhook decrypts the encrypted Secrets of a chart in the target cluster.
 
-The webhook of this cluster does it as they enter, and nobody else: what this controller opened
-would stand in Helm's record of the release. So nothing is released that would be stored encrypted.
+Only the webhook of this cluster can decrypt them, at admission. If the controller decrypted them,
+Helm's record of the release would contain the decrypted values. So the controller refuses to
+release a chart whose Secrets would be stored encrypted.
 """
 
 from typing import Protocol
@@ -12,17 +13,17 @@ from toolkit.errors import StalledError, WaitingError
 
 
 class Decrypting(Protocol):
-    """Whether the webhook is there (``controllers.applying.admission.Admission``)."""
+    """Tells whether the webhook runs (``controllers.applying.admission.Admission``)."""
 
     def decrypts(self, obj: Applier) -> bool:
-        """Tell whether Secrets that the object applies may be sent encrypted."""
+        """Tell whether the webhook decrypts the Secrets that the object applies."""
 
 
 def require_here(obj: HelmRelease) -> None:
-    """Let a HelmRelease be that names no keys, or goes to this cluster.
+    """Require that a HelmRelease with ``spec.decryption`` is deployed to this cluster.
 
     Raises:
-        StalledError: it goes to another one.
+        StalledError: ``spec.kubeConfig`` names another cluster.
     """
     if obj.spec.decryption is not None and obj.spec.kube_config is not None:
         raise StalledError(
@@ -33,10 +34,12 @@ def require_here(obj: HelmRelease) -> None:
 
 
 def require(obj: HelmRelease, admission: Decrypting) -> None:
-    """Let objects of a release be written, or compared, whose Secrets are plain or decrypted here.
+    """Require that the webhook runs if the HelmRelease has ``spec.decryption``.
+
+    Call it before objects of the release are written or compared.
 
     Raises:
-        WaitingError: nobody decrypts now.
+        WaitingError: no webhook decrypts Secrets at present.
     """
     if obj.spec.decryption is not None and not admission.decrypts(obj):
         raise WaitingError(

@@ -1,10 +1,11 @@
 """Whether Helm's storage may have changed since a release was last read from it.
 
-A record is a Secret, which a watch shows without its content. What an action writes is seen as it
-writes it (``toolkit.helm.witness``); what the watch shows beyond that was done by somebody else,
-and wakes the release. So an interval without changes costs no request.
+A record is a Secret, and the watch shows only its metadata. The writes of an action are observed
+when they happen (``toolkit.helm.witness``). Other changes that the watch shows come from another
+client and start a reconciliation of the release. So an interval without changes costs no request.
 
-It reads no record, and knows the cluster that we run on alone: elsewhere storage is read each time.
+This module reads no record, and covers only the controller's own cluster. On other clusters the
+storage is read in each reconciliation.
 """
 
 import re
@@ -28,7 +29,7 @@ SELECTOR: Final = "owner=helm"
 _NAME: Final = re.compile(r"sh\.helm\.release\.v1\.(?P<release>.+)\.v[0-9]+")
 
 Place: TypeAlias = ObjectKey
-"""Namespace of the records, and name of the release."""
+"""The namespace of the records, and the name of the release."""
 
 
 class _Metadata(msgspec.Struct, frozen=True, rename="camel"):
@@ -43,7 +44,7 @@ _DECODER: Final = msgspec.json.Decoder(_Secret)
 
 
 def version_of(raw: bytes) -> str:
-    """Return the resourceVersion of a record: all that the watch keeps of it."""
+    """Return the resourceVersion of a record, which is all that the informer keeps."""
     return _DECODER.decode(raw).metadata.resource_version
 
 
@@ -56,7 +57,7 @@ class _Known:
 
 
 class Records:
-    """What is known of the records of every release; ``enqueue`` is told of strange changes."""
+    """The versions of all records; ``enqueue`` is called when another client changes one."""
 
     def __init__(self, enqueue: Enqueue, fresh: Freshness) -> None:
         self._enqueue = enqueue
@@ -66,7 +67,7 @@ class Records:
         self._present: defaultdict[Place, set[str]] = defaultdict(set)
 
     def follow(self, owner: ObjectKey, place: Place) -> None:
-        """Say where the records of an owner are; elsewhere than before, nothing is known."""
+        """Set the place of the records of an owner; a new place drops the known versions."""
         known = self._known.get(owner)
         if known is None or known.place != place:
             self.forget(owner)
@@ -74,7 +75,7 @@ class Records:
             self._owners[place].add(owner)
 
     def forget(self, owner: ObjectKey) -> None:
-        """Drop what is known for an owner."""
+        """Drop the known versions of an owner."""
         known = self._known.pop(owner, None)
         if known is not None:
             owners = self._owners[known.place]
@@ -83,28 +84,29 @@ class Records:
                 del self._owners[known.place]
 
     def current(self, owner: ObjectKey) -> bool:
-        """Tell whether storage is as it was when the owner last read or wrote it."""
+        """Tell whether storage is unchanged since the owner last read or wrote it."""
         known = self._known.get(owner)
         return known is not None and known.read
 
     def doubt(self, owner: ObjectKey) -> None:
-        """Have storage read again."""
+        """Have the next reconciliation of the owner read storage again."""
         if known := self._known.get(owner):
             known.read = False
 
     def empty(self, place: Place) -> bool:
-        """Tell whether the watch, once it has synced, shows no record of a release."""
+        """Tell whether the watch shows no record of a release; valid only when it has synced."""
         return not self._present.get(place)
 
     def since(self, place: Place) -> int:
-        """Return the resourceVersion that a list of them must have reached; 0 for the newest."""
+        """Return the resourceVersion that a list of records must have reached; 0 for the newest."""
         return self._fresh.since(place)
 
     @contextmanager
     def acting(self, owner: ObjectKey) -> Iterator["_Seen"]:
-        """Give what takes the answers of an action; the watch is judged by them after the block.
+        """Yield the observer for the answers to an action's requests.
 
-        Storage counts as read after it, unless the block fails.
+        Events of the watch are held until the block ends, and then compared with the answers.
+        Storage counts as read after the block, unless it raises.
         """
         known = self._known[owner]
         known.held, known.read = [], False
@@ -117,7 +119,7 @@ class Records:
                 self._judge(owner, known, change)
 
     def changed(self, change: Change[str]) -> None:
-        """Take an event of the watch."""
+        """Handle an event of the watch."""
         found = _NAME.fullmatch(change.key.name)
         if found is None:
             return
@@ -152,7 +154,7 @@ class Records:
 
 
 class _Seen:
-    """Takes the answers to the requests of one action about its records."""
+    """Records the answers to one action's requests for records."""
 
     METHODS: Final = frozenset({"GET", "POST", "PUT", "DELETE"})
 
@@ -164,7 +166,7 @@ class _Seen:
         self._fresh = fresh
 
     def __call__(self, method: str, path: str, answer: Json) -> None:
-        """Note which version a record has by now (``toolkit.helm.witness.Seen``)."""
+        """Record the current versions of records (``toolkit.helm.witness.Seen``)."""
         name = path.rpartition("/")[2]
         if isinstance(answer.get("items"), list):
             self._known.versions = {

@@ -1,8 +1,7 @@
-"""One release, brought to what is desired: observe, decide, act, and observe again.
+"""Reconcile one release: observe, decide, act, and observe again.
 
-A pass goes on until nothing is left to do, an action is to be waited for, or one of a kind would
-run twice (``decisions``). What it ends with is told by the outcome or by an error, which are the
-only ways out.
+The loop ends when nothing is left to do, when it must wait for the objects of an action, or when an
+action of the same kind would run twice (``decisions``). It always ends with an outcome or an error.
 """
 
 from dataclasses import dataclass
@@ -26,22 +25,22 @@ from toolkit.objects import gvk_of
 from toolkit.release import record
 
 _BROKEN: Final = frozenset({State.ABSENT, State.UNMANAGED, State.LOCKED})
-"""States in which there is nothing left to wait for."""
+"""States in which a wait for objects of the release must end."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Releaser:
-    """Brings releases to what is desired."""
+    """Reconciles releases."""
 
     actor: Actor
     settings: Settings
     admission: Decrypting
 
     async def release(self, work: Work) -> Outcome:
-        """Do what there is to do.
+        """Run actions until the release is as desired, or must be waited for.
 
         Raises:
-            PenstockError: it is not as desired, and when to try again.
+            PenstockError: the release is not as desired; the error says when to try again.
         """
         done: tuple[Action, ...] = ()
         drift: Drift | None = None
@@ -84,7 +83,7 @@ class Releaser:
         return observed
 
     def _resume(self, work: Work, state: Observed) -> Pending | None:
-        """Go on with the wait of an earlier process, if its conditions tell of one."""
+        """Resume the wait of an earlier process, if the conditions show one."""
         if state.state in _BROKEN:
             return None
         under_way = [each.type for each in work.draft.conditions if each.status == "Unknown"]
@@ -92,16 +91,16 @@ class Releaser:
         return work.kept.pending
 
     async def _settle(self, work: Work, state: Observed) -> Outcome | tuple[Action, ...] | None:
-        """Return how the pass ends while objects are awaited; else conclude the wait.
+        """Return the outcome if the wait continues; else end the wait and return its actions.
 
-        What is returned then are the actions of the passes that belong together.
+        The actions are those of all reconciliations of the wait, empty if it was given up.
         """
         pending = work.kept.pending
         if pending is None:
             return None
         broken = state.state in _BROKEN and pending.action is not Action.UNINSTALL
         if broken or pending.attempted != work.attempted:
-            # another revision came, or another client: this one is not waited for any longer
+            # The desired state has changed, or another client has changed the release.
             awaiting.end(work)
             work.kept.pending = None
             work.draft.rec.unmark(
@@ -111,11 +110,12 @@ class Releaser:
         if pending.wait is None and not pending.going:
             await self._objects(work)
             objects = [*filter(work.renders, work.objects or ())]
-            # The history says that these were applied. The watches see all objects, so who could
-            # write it would learn of objects of others by CEL expressions.
+            # The history claims that these objects were applied. The watches see objects of all
+            # tenants. Without this check, a tenant who can write the history could learn about
+            # objects of others with CEL expressions.
             awaited = awaiting.awaited(work.obj, pending.action, objects)
             await waiting.require_access(work.target.client, awaited, ())
-            # Another process has applied them, so nobody watches them here yet.
+            # Another process has applied the objects, so this one does not watch them yet.
             work.cluster.live.ensure(work.draft.rec.key, {gvk_of(each) for each in objects})
             awaiting.begin(work, pending, objects)
         found, error = await awaiting.look(work, pending)
@@ -174,7 +174,7 @@ class Releaser:
         return Drift()
 
     async def _decided(self, work: Work, state: Observed) -> Action | None:
-        """Return what to do next, and keep what that leaves of the history."""
+        """Return the next action, and store the history that the decision returns."""
         target = Target.NONE
         if state.state is State.FAILED:
             target = await self._target(work)
@@ -192,7 +192,7 @@ class Releaser:
         return decision.action
 
     async def _target(self, work: Work) -> Target:
-        """Return what the storage holds of the release to roll back to, where one is asked for."""
+        """Return whether storage has the release to roll back to; NONE without rollbacks."""
         remediation = policies.active(work.obj)
         if remediation is None or remediation.way != "rollback":
             return Target.NONE
@@ -208,7 +208,7 @@ class Releaser:
         return Target.INTACT if same else Target.CHANGED
 
     def _after(self, work: Work, action: Action) -> None:
-        """End the pass where no other action may follow."""
+        """End the reconciliation if no other action may follow."""
         try:
             following = decisions.after(action, work.obj, retries_by_default=self._by_default)
         except StalledError as error:
@@ -232,7 +232,7 @@ class Releaser:
         )
 
     def _concluded(self, work: Work) -> Outcome:
-        """End a pass that has nothing left to do."""
+        """Return the outcome of a reconciliation that has nothing left to do."""
         draft, latest = work.draft, work.latest
         if not policies.tests(work.obj):
             draft.rec.unmark(TESTED)
@@ -262,7 +262,7 @@ def _is_under_way(type_: str, work: Work) -> bool:
 
 
 def _unremediate(work: Work) -> None:
-    """Say that what was gone back to is as desired, if it is (Flux: ``replaceCondition``)."""
+    """Replace Remediated by Released if the release is as desired (Flux: ``replaceCondition``)."""
     latest = work.latest
     remediated = work.draft.condition(REMEDIATED)
     if latest is not None and remediated is not None and remediated.status == "True":
@@ -272,7 +272,7 @@ def _unremediate(work: Work) -> None:
 
 
 def _told(work: Work, error: StalledError) -> StalledError:
-    """Return the error with what Ready says of the release, which Stalled does not repeat."""
+    """Return the error with reason and message of Ready, which differ from those of Stalled."""
     ready = work.draft.ready
     if ready is None:
         return error

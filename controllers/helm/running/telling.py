@@ -1,4 +1,4 @@
-"""Tell what an action came to: its condition, its event and the counters of failures."""
+"""Report the result of an action: its condition, its event and the failure counters."""
 
 from collections.abc import Mapping, Sequence
 from types import MappingProxyType
@@ -19,7 +19,7 @@ _SUCCEEDED: Final[Mapping[Action, Happening]] = MappingProxyType(
 
 
 def released(work: Work, action: Action) -> None:
-    """Tell that an installation or upgrade went well."""
+    """Report a successful installation or upgrade."""
     latest = work.latest
     if latest is None:
         return
@@ -32,7 +32,7 @@ def released(work: Work, action: Action) -> None:
 def release_failed(
     work: Work, action: Action, error: str, *, log: Sequence[str], recorded: bool
 ) -> None:
-    """Tell that an installation or upgrade failed, and count it."""
+    """Report and count a failed installation or upgrade."""
     happening = _FAILED[action]
     work.draft.note(outcomes.failed(work.obj, happening, recorded=recorded))
     work.draft.tell(
@@ -41,7 +41,7 @@ def release_failed(
 
 
 def rolled_back(work: Work, target: Snapshot | None, error: str, *, log: Sequence[str]) -> None:
-    """Tell how going back to a release ended; ``error`` is empty if that went well."""
+    """Report the end of a rollback to ``target``; ``error`` is empty if it succeeded."""
     if target is None:
         return
     if error:
@@ -55,7 +55,7 @@ def rolled_back(work: Work, target: Snapshot | None, error: str, *, log: Sequenc
 
 
 def uninstalled(work: Work, error: str, *, log: Sequence[str] = ()) -> None:
-    """Tell how the uninstallation after a failure ended."""
+    """Report the end of an uninstallation after a failure; ``error`` is empty on success."""
     latest = work.latest
     if latest is None:
         return
@@ -70,7 +70,7 @@ def uninstalled(work: Work, error: str, *, log: Sequence[str] = ()) -> None:
 
 
 def restore(work: Work, latest: Snapshot) -> None:
-    """Say that a release is there of which no condition tells, as when the status was lost."""
+    """Set Released if no condition shows the release, for example because the status was lost."""
     if work.draft.condition(outcomes.RELEASED) or work.draft.condition(outcomes.REMEDIATED):
         return
     action = Action.INSTALL if latest.action == Action.INSTALL.value else Action.UPGRADE

@@ -1,4 +1,4 @@
-"""Uninstall the release that the history tells of: its object is deleted, or it goes elsewhere."""
+"""Uninstall the release in the history, when its HelmRelease is deleted or its target changes."""
 
 from dataclasses import dataclass, replace
 from typing import Final
@@ -23,7 +23,7 @@ _ALREADY: Final = "is already deleted"
 
 
 class UninstallError(TransientError):
-    """The release could not be uninstalled; its event is told already."""
+    """The release could not be uninstalled; its event was already sent."""
 
     default_reason = "UninstallFailed"
 
@@ -38,12 +38,12 @@ class Uninstaller:
     async def uninstall(
         self, draft: Draft, target: Target, cluster: Cluster
     ) -> tuple[ObjectRef, ...]:
-        """Uninstall the latest release; return the objects that are being deleted.
+        """Uninstall the latest release; return the objects that are still being deleted.
 
-        One that belongs to another HelmRelease by now is left to it.
+        A release that now belongs to another HelmRelease stays.
 
         Raises:
-            UninstallError: it failed.
+            UninstallError: the release could not be uninstalled.
         """
         latest = snapshots.latest(draft.obj.status.history)
         if latest is None:
@@ -52,7 +52,7 @@ class Uninstaller:
             draft.rec.log.info("release is left to HelmRelease '%s'", successor)
             return ()
         options = orders.options(draft.obj, Action.UNINSTALL) | seen(cluster, draft.rec.key)
-        # what is about to be deleted must not come back as drift
+        # Objects that are about to be deleted must not be reported as drift.
         cluster.waits.cancel(draft.rec.key)
         cluster.live.forget(draft.rec.key)
         traces = Traces()
@@ -81,11 +81,11 @@ class Uninstaller:
 
 
 def seen(cluster: Cluster, owner: ObjectKey) -> Json:
-    """Return the option that names the objects which the watches prove to be the release's.
+    """Return the option with the objects that the watches prove to belong to the release.
 
-    Helm asks for the owner of each object before it deletes it. Of these it is known: they have all
-    that the release applied, with the marks of their owner. They are deleted only in the version
-    that was seen (``engine/internal/helm/owned.go``).
+    Before the engine deletes an object, it reads the object to check its owner. For these objects
+    it can skip the read: the watches show that they have all applied fields and the owner labels.
+    They are deleted only in the version that was seen (``engine/internal/helm/owned.go``).
     """
     known, proven = cluster.live.known(owner), cluster.live.untouched(owner)
     return {"seen": [_told(known[identity]) for identity in sorted(proven)]}
@@ -109,7 +109,7 @@ def _going(draft: Draft, traces: Traces) -> tuple[ObjectRef, ...]:
 
 
 def _is_done(draft: Draft, error: EngineError, latest: Snapshot) -> bool:
-    """Tell whether the release was uninstalled before, and say so."""
+    """Tell whether the release was already uninstalled, and report it."""
     if error.code == _NOT_FOUND:
         draft.tell(Happening.UNINSTALL_NOT_FOUND, words(latest))
         return True

@@ -1,4 +1,4 @@
-"""What one pass works with, once all that it needs is there."""
+"""The inputs of the release stages of one reconciliation."""
 
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -24,15 +24,15 @@ class Opened(Protocol):
     """Opens the chart (``controllers.helm.charts``)."""
 
     def opened(self, source: ChartSource) -> AbstractAsyncContextManager[Path]:
-        """Give the directory of the chart."""
+        """Yield the directory of the chart."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Work:
-    """A release as it is, and as it is to be.
+    """The current and the desired state of a release.
 
-    ``forced`` is taken back by the first decision. ``objects`` are those of the newest record,
-    where this pass has read it.
+    The first decision resets ``forced``. ``objects`` and ``manifest`` are those of the newest
+    record, if this reconciliation has read it.
     """
 
     draft: Draft
@@ -50,12 +50,12 @@ class Work:
 
     @property
     def obj(self) -> HelmRelease:
-        """Return the object with its status as it is from here on."""
+        """Return the object with all changes of its status so far."""
         return self.draft.obj
 
     @property
     def compared(self) -> bool:
-        """Tell whether the cluster was compared with the release by the rules of this spec."""
+        """Tell whether the cluster was compared with the release since the spec last changed."""
         return self.kept.compared == self.obj.metadata.generation
 
     @compared.setter
@@ -69,28 +69,28 @@ class Work:
 
     @property
     def attempted(self) -> tuple[str, ...]:
-        """Return what tells this desire from another one."""
+        """Return the identity of the desired state (``attempted``)."""
         return attempted(self.desired.chart_version, self.desired.config_digest, self.obj)
 
     def renders(self, obj: Json) -> bool:
-        """Tell whether the release renders an object (``manifests.renders``)."""
+        """Tell whether the manifest of the release contains an object (``manifests.renders``)."""
         return manifests.renders(self.manifest, obj)
 
     @property
     def changes(self) -> Json:
-        """Return the metadata of an event that tell what the last action changed."""
+        """Return the metadata of an event with the changes by the last action."""
         return {"changes": self.kept.changes} if self.kept.changes else {}
 
     @property
     def wanted(self) -> dict[str, str]:
-        """Return the words for what is to be released."""
+        """Return the placeholders for messages about the desired release."""
         namespace, name = targets.release_namespace(self.obj), targets.release_name(self.obj)
         chart = f"{self.desired.chart_name}@{self.desired.chart_version}"
         return {"target": f"{namespace}/{name}", "wanted": chart}
 
     @property
     def wanted_metadata(self) -> Json:
-        """Return the metadata of an event about what is to be released."""
+        """Return the metadata of an event about the desired release."""
         return metadata(
             revision=self.desired.chart_version,
             token=self.desired.config_digest,
@@ -100,13 +100,13 @@ class Work:
 
 
 def attempted(chart_version: str, config_digest: str, obj: HelmRelease) -> tuple[str, ...]:
-    """Return what tells one desire from another."""
+    """Return the identity of a desired state: chart version and the digests of other inputs."""
     digests = (states.post_renderers_digest(obj), states.common_metadata_digest(obj))
     return (chart_version, config_digest, *digests)
 
 
 def words(snapshot: Snapshot) -> dict[str, str]:
-    """Return the words for a release of the history."""
+    """Return the placeholders for messages about a release of the history."""
     return {
         "release": snapshots.release_name(snapshot),
         "chart": snapshots.chart_name(snapshot),
