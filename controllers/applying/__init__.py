@@ -1,7 +1,7 @@
-"""What controllers that apply objects share: from the account that acts to the wait for health.
+"""Code shared by the controllers that apply objects: accounts, clusters, waits, deletion, reports.
 
-In go an object that says how it is applied (``applier``) and what it applied; out come the client
-to act with (``identity``), the cluster with its watches (``clusters``), and what users are told
-(``reporting``). Nothing here knows how objects are made: that is the kinds', which use these
-pieces and never each other. Open ``clusters`` first.
+Input: a Kustomization or HelmRelease as an ``applier``, and the objects that it applied. Output:
+the client to act with (``identity``), the cluster with its watches (``clusters``), and conditions
+and events (``reporting``). This package does not build objects: each kind has its own package for
+that, which uses this one but not the other kind's. Open ``clusters`` first.
 """

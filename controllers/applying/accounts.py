@@ -1,4 +1,4 @@
-"""Whether what applies names the account that its namespace requires it to name."""
+"""Whether an applier names a service account, if its namespace requires one."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -9,17 +9,17 @@ from toolkit.policy import tenancy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounts:
-    """The rule, with what it rests on: labels of namespaces, and the flag's default account."""
+    """The rule, with its inputs: the labels of namespaces, and the flag for a default account."""
 
     labels: Callable[[str], Mapping[str, str]]
     default: str
 
     def require(self, obj: Applier) -> None:
-        """Let the object apply.
+        """Require that the object names an account if the labels of its namespace say so.
 
         Raises:
-            AccessDeniedError: it must name an account and does not.
-            WaitingError: the labels of the namespace are not known yet.
+            AccessDeniedError: the object must name an account and does not.
+            WaitingError: the labels of the namespace have not been listed yet.
         """
         tenancy.require_account(
             self.labels(obj.metadata.namespace),

@@ -1,8 +1,9 @@
-"""Whether encrypted Secrets are decrypted as they enter this cluster: the one place that decides.
+"""Whether a webhook of this cluster decrypts Secrets at admission. Only this module decides that.
 
-They are where the webhook is registered that fills carriers, failing closed and for every Secret
-that asks. Where it is not, or for another cluster, files are decrypted before the build. What is
-registered is watched, so a look costs nothing, and objects that decrypt learn of a change.
+It does if the webhook for carriers is registered with ``failurePolicy: Fail`` for every Secret with
+the label. Otherwise, and for other clusters, the controller decrypts files before the build. An
+informer watches the registrations, so the check costs no request, and appliers that decrypt are
+reconciled when the answer changes.
 """
 
 from collections.abc import Callable, Iterable, Iterator
@@ -27,22 +28,22 @@ REGISTRATION: Final = GroupVersionKind(
 
 
 class Admission:
-    """Follows the registered webhooks of the cluster that we run on."""
+    """Follows the registered webhooks of the controller's own cluster."""
 
     def __init__(self, client: Client) -> None:
         self.informer: Informer[bool] = Informer(client, REGISTRATION, decode=decrypts)
 
     @property
     def armed(self) -> bool:
-        """Tell whether carriers are opened here."""
+        """Tell whether a webhook of this cluster decrypts carriers."""
         return any(self.informer.items().values())
 
     def decrypts(self, obj: Applier) -> bool:
-        """Tell whether Secrets that the object applies may be sent encrypted."""
+        """Tell whether the object may apply Secrets as carriers, in encrypted form."""
         return self.armed and obj.spec.kube_config is None
 
     def wake(self, decrypting: Callable[[], Iterable[ObjectKey]], enqueue: Enqueue) -> None:
-        """Have those who decrypt look again when the webhook comes or goes."""
+        """Enqueue the objects of ``decrypting`` when the webhook is registered or removed."""
 
         def handle(change: Change[bool]) -> None:
             if bool(change.old) == bool(change.new):
@@ -54,12 +55,12 @@ class Admission:
 
 
 def decrypting(informer: Informer[T]) -> Iterator[ObjectKey]:
-    """Yield the appliers that name keys."""
+    """Yield the appliers with ``spec.decryption``."""
     return (key for key, obj in informer.items().items() if obj.spec.decryption is not None)
 
 
 def decrypts(raw: bytes) -> bool:
-    """Tell whether a webhook configuration registers the one that opens carriers."""
+    """Tell whether a webhook configuration (JSON) registers the webhook that decrypts carriers."""
     return any(map(_is_ours, _decode(raw).get("webhooks") or ()))
 
 

@@ -1,4 +1,4 @@
-"""What is read of an object that applies others, whatever its kind."""
+"""The fields that all kinds of appliers, which are objects that apply others, have in common."""
 
 from typing import Protocol
 
@@ -8,19 +8,19 @@ from toolkit.objects import GroupVersionKind, ObjectRef
 
 
 class Applying(Suspendable, Protocol):
-    """How the spec says to apply."""
+    """The fields of a spec that say how to apply objects."""
 
     @property
     def kube_config(self) -> KubeConfigReference | None:
-        """Return the way to another cluster; None for the one that the object is in."""
+        """Return the reference to the kubeconfig of another cluster; None for the own cluster."""
 
     @property
     def service_account_name(self) -> str:
-        """Return the account to act as; empty if the spec names none."""
+        """Return the service account to act as; empty if the spec names none."""
 
     @property
     def timeout_seconds(self) -> float:
-        """Return how long applying, and waiting for its end, may take."""
+        """Return how long the apply and the wait for health may take together."""
 
 
 class Applier(Protocol):
@@ -28,19 +28,19 @@ class Applier(Protocol):
 
     @property
     def api_version(self) -> str:
-        """Return the group and version that it was read in."""
+        """Return the group and version in which the object was read."""
 
     @property
     def kind(self) -> str:
-        """Return its kind."""
+        """Return the kind."""
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Return namespace, name and the like."""
+        """Return the metadata."""
 
     @property
     def spec(self) -> Applying:
-        """Return what is to be applied, and how."""
+        """Return the spec."""
 
 
 def ref_to(obj: Applier) -> ObjectRef:

@@ -1,7 +1,7 @@
-"""The watches and the waits, cluster by cluster.
+"""The watches and the waits of each cluster.
 
-Those of the cluster that we run on exist from the start. Those of another one begin with the first
-object whose ``spec.kubeConfig`` names it, and end with the last.
+Those of the controller's own cluster exist from the start. Those of another cluster begin with the
+first object whose ``spec.kubeConfig`` names it, and end with the last.
 """
 
 import asyncio
@@ -25,17 +25,19 @@ from toolkit.objects import ObjectKey, ObjectRef
 logger = logging.getLogger(__name__)
 
 LOST: Final = "it was deleted, or lost the labels of its owner"
-"""What a watch by labels shows of either; the answer to the correction tells them apart."""
+"""A labelled watch shows both as a deletion; ``reporting.correction`` tells them apart later."""
 _RESTART_SECONDS: Final = 10.0
 
 
 @dataclass(slots=True, kw_only=True, eq=False)
 class Cluster:
-    """One API server: its client without impersonation, what lives there, what is waited for.
+    """One API server: its client without impersonation, its watches and its waits.
 
-    ``number`` tells it from earlier ones with the same address: what is known of their objects does
-    not hold here. ``rivals`` names, object by object, who changed what was applied, until it is
-    reported.
+    - ``number`` is unique in this process, and 0 for the own cluster. It separates a cluster from
+      earlier ones with the same address, whose cached state does not apply.
+    - ``rivals`` has, for each applier, the objects that drifted and the cause, until it is
+      reported.
+    - ``users`` are the appliers that apply to this cluster.
     """
 
     number: int
@@ -49,7 +51,7 @@ class Cluster:
     task: asyncio.Task[None] | None = None
 
     def forget(self, key: ObjectKey) -> None:
-        """Drop everything about an applier."""
+        """Drop the watches, waits and reports of an applier."""
         self.waits.cancel(key)
         self.live.forget(key)
         self.rivals.pop(key, None)
@@ -59,8 +61,8 @@ class Cluster:
 class Clusters:
     """All clusters in use by the appliers of one kind.
 
-    ``enqueue`` is called when one of them shows drift or health. What was applied is known by the
-    labels of ``group`` and the fields of ``manager``.
+    ``enqueue`` is called when a cluster shows drift, or the end of a wait. Applied objects are
+    recognized by the owner labels of ``group`` and the fields of the field manager ``manager``.
     """
 
     def __init__(
@@ -78,7 +80,7 @@ class Clusters:
 
     @property
     def local(self) -> Cluster:
-        """Return the cluster that we run on."""
+        """Return the controller's own cluster."""
         return self._local
 
     async def run(self) -> None:
@@ -93,10 +95,10 @@ class Clusters:
 
     @asynccontextmanager
     async def of(self, obj: Applier) -> AsyncIterator[Cluster]:
-        """Give the cluster that the object applies to; its client stays open for the block.
+        """Yield the cluster to which the object applies; its client stays open for the block.
 
         Raises:
-            PenstockError: ``spec.kubeConfig`` cannot be read or is refused.
+            PenstockError: ``spec.kubeConfig`` cannot be read, or is not allowed.
         """
         key = ObjectKey(obj.metadata.namespace, obj.metadata.name)
         way: AbstractAsyncContextManager[Client] = nullcontext(self._own)
@@ -111,7 +113,7 @@ class Clusters:
             yield cluster
 
     def forget(self, key: ObjectKey) -> None:
-        """Drop everything about an applier that is gone."""
+        """Drop the watches, waits and reports of a deleted applier in all clusters."""
         for cluster in tuple(self._open.values()):
             if key in cluster.users:
                 self._leave(cluster, key)
@@ -166,14 +168,15 @@ class Clusters:
     def _start(self, cluster: Cluster) -> None:
         if self._group is not None and cluster.task is None:
             cluster.task = self._group.create_task(_follow(cluster))
-            # not before its last watch has ended
+            # The client must stay open until the last watch has ended.
             cluster.task.add_done_callback(lambda _: self._remotes.release(cluster.client))
 
 
 async def _follow(cluster: Cluster) -> None:
-    """Follow one cluster until cancelled.
+    """Run the watches and waits of one cluster until cancelled.
 
-    Its server may be a tenant's: whatever that makes fail here must not end the others' watches.
+    A tenant may control the API server, so a failure here must not end the watches of other
+    clusters.
     """
     while True:
         (ended,) = await asyncio.gather(_watch(cluster), return_exceptions=True)

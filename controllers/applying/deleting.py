@@ -1,8 +1,9 @@
-"""How an applier ends: with which client, and when it waits no longer.
+"""Deletion of an applier: the client that deletes its objects, and the limit of the wait.
 
-Whatever happens, deletion ends: where the account to delete with is gone, or a kubeConfig stays
-unusable, the objects stay and an event says so (Flux does the former), because a namespace must not
-hang on what went first.
+The deletion of an applier always ends. If its service account does not exist, or its kubeConfig
+stays unusable, the applied objects stay and an event says so (Flux does the same for a missing
+account). Otherwise the deletion of a namespace would hang if the account is deleted before the
+applier.
 """
 
 from collections.abc import Sequence
@@ -29,7 +30,7 @@ _SHOWN: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """Where an object has applied, and the client to delete with."""
+    """The cluster with the applied objects, and the client that deletes them."""
 
     cluster: Cluster
     client: Client
@@ -38,13 +39,14 @@ class Way:
 async def way(
     rec: Pass, clusters: Clusters, identities: Identities, until_gone: AsyncExitStack
 ) -> Way | None:
-    """Return the way to what was applied; None if its account or cluster is gone for good.
+    """Return the cluster and the client for the deletion of the applied objects.
 
-    A kubeConfig that can never be used is waited for as long as the spec allows for a pass:
-    somebody may correct it.
+    None means that the account does not exist or the cluster cannot be used; the objects stay, and
+    an event says so. For an invalid kubeConfig this happens after ``spec.timeout``, so that users
+    can correct it before.
 
     Raises:
-        TransientError: it cannot be used yet.
+        TransientError: the kubeConfig cannot be used yet.
     """
     try:
         cluster = await until_gone.enter_async_context(clusters.of(rec.obj))
@@ -67,10 +69,12 @@ async def way(
 
 
 async def require_gone(rec: Pass, api: Client, refs: Sequence[ObjectRef]) -> None:
-    """Look again until everything is gone, or until the timeout since the deletion began.
+    """Require that all objects are deleted.
+
+    After ``spec.timeout``, counted from the deletion of the applier, this only sends an event.
 
     Raises:
-        WaitingError: some are still there.
+        WaitingError: some objects still exist.
     """
     left = await prune.remaining(api, refs)
     if not left:

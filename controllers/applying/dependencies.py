@@ -1,4 +1,4 @@
-"""Whether the objects named in ``spec.dependsOn`` allow one to proceed."""
+"""Whether the objects in ``spec.dependsOn`` are ready, so that an applier may proceed."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -36,11 +36,11 @@ class Dependency(Protocol):
 
     @property
     def namespace(self) -> str:
-        """Return its namespace; empty for that of the dependent."""
+        """Return the namespace of the object; empty for the namespace of the dependent."""
 
     @property
     def ready_expr(self) -> str:
-        """Return the expression that replaces the rule for readiness, or nothing."""
+        """Return the CEL expression that replaces the rule for readiness; empty for the rule."""
 
 
 class _Spec(Applying, Protocol):
@@ -58,15 +58,15 @@ class _Status(Protocol):
 
 
 class Dependent(Applier, Protocol):
-    """An object that may wait for others, and others for it."""
+    """An applier that may have dependencies, and may be a dependency of others."""
 
     @property
     def spec(self) -> _Spec:
-        """Return what it waits for."""
+        """Return the spec, which has the dependencies."""
 
     @property
     def status(self) -> _Status:
-        """Return how far it is."""
+        """Return the status, which shows whether the object is ready."""
 
 
 Lookup = Callable[[ObjectKey], Dependent | None]
@@ -74,14 +74,14 @@ Lookup = Callable[[ObjectKey], Dependent | None]
 KINDS: Final[Mapping[str, GroupVersionKind]] = MappingProxyType(
     {kind.kind: GroupVersionKind(*kind.gvk) for kind in (KUSTOMIZATION, HELM_RELEASE)}
 )
-"""What ``dependsOn`` may name."""
+"""The kinds that ``dependsOn`` may name."""
 
 
 def follow(manager: Manager, options: Options, kind: Kind[Any]) -> Later[Dependent]:
-    """Return the objects of a kind of ``KINDS``, kept by an informer of the manager's.
+    """Return the cache of a kind of ``KINDS``, filled by an informer that the manager runs.
 
-    It runs once an object depends on one of them (``Triggers.dependencies``). Every label is
-    welcome: one may wait for what another shard reconciles.
+    The informer starts when the first object depends on this kind (``Triggers.dependencies``). It
+    has no label selector, because an object may depend on an object of another shard.
     """
     informer: Informer[Dependent] = Informer(
         manager.client,
@@ -95,7 +95,7 @@ def follow(manager: Manager, options: Options, kind: Kind[Any]) -> Later[Depende
 
 
 def references(obj: Dependent) -> Iterator[tuple[Dependency, ObjectRef]]:
-    """Yield every dependency, and the object that it names."""
+    """Yield each dependency with the reference to its object."""
     for dependency in obj.spec.depends_on:
         namespace = dependency.namespace or obj.metadata.namespace
         yield dependency, ObjectRef(KINDS[dependency.kind], namespace, dependency.name)
@@ -105,7 +105,7 @@ def compile_expressions(obj: Dependent) -> None:
     """Compile every ``readyExpr``.
 
     Raises:
-        StalledError: one does not compile, or there are too many.
+        StalledError: an expression does not compile, or there are too many expressions.
     """
     expressions.require_few(each.ready_expr for each in obj.spec.depends_on)
     for dependency in obj.spec.depends_on:
@@ -114,7 +114,10 @@ def compile_expressions(obj: Dependent) -> None:
 
 
 def progress(obj: Dependent) -> tuple[object, ...]:
-    """Return what dependents wait for; ``readyExpr`` may also look at labels and annotations."""
+    """Return the fields whose changes can make dependents proceed.
+
+    Labels and annotations are among them, because a ``readyExpr`` may read them.
+    """
     meta, status = obj.metadata, obj.status
     ready = next((c.status for c in status.conditions if c.type == "Ready"), "Unknown")
     seen = (ready, status.observed_generation, status.last_applied_revision)
@@ -123,13 +126,13 @@ def progress(obj: Dependent) -> tuple[object, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """Looks dependencies up in the informers of their kinds and lets a pass through, or not.
+    """Checks dependencies in the informers of their kinds.
 
-    Ready means: observed in its latest generation, and Ready=True. A ``readyExpr`` replaces that
-    rule. Without a grant, the message about a dependency in another namespace says only that it is
-    not ready, whether or not it exists.
+    An object is ready if the controller has observed its latest generation and Ready is True. A
+    ``readyExpr`` replaces that rule. Without a grant, the message about a dependency in another
+    namespace says only that it is not ready, whether or not it exists.
 
-    ``later`` are the caches that are filled once an object depends on one of their kind.
+    ``later`` are the caches that are filled only when an object depends on their kind.
     """
 
     lookups: Mapping[GroupVersionKind, Lookup]
@@ -137,23 +140,25 @@ class Gate:
     later: Sequence[Later[Dependent]] = ()
 
     async def known(self, obj: Dependent) -> None:
-        """Wait up to ten seconds for the first list of what the object depends on.
+        """Wait up to ten seconds for the first list of each kind that the object depends on.
 
-        A list that fails is not waited for again: a kind that the API server does not serve would
-        hold the workers of everybody. An object that is listed later wakes its dependents.
+        After a list has failed, later calls do not wait for it. Otherwise a kind that the API
+        server does not serve would occupy all workers. Objects that are listed later wake their
+        dependents.
         """
         kinds = {target.gvk for _, target in references(obj)}
         await caches.attempted(*(cache for cache in self.later if cache.gvk in kinds))
 
     def require_ready(self, obj: Dependent, *, current: Callable[[Dependent], bool]) -> None:
-        """Return when every dependency is ready.
+        """Require that every dependency is ready.
 
-        ``current`` tells whether one that is ready is so at the revision that ``obj`` is about to
-        apply.
+        ``current`` tells whether a ready dependency has applied the revision that ``obj`` is about
+        to apply.
 
         Raises:
             WaitingError: a dependency is missing or not ready.
-            AccessDeniedError: one lies in another namespace, and may not or may not be read.
+            AccessDeniedError: a ``readyExpr`` reads an object in another namespace without a grant
+                there, or a flag forbids all references to other namespaces.
         """
         holder = applier.ref_to(obj)
         for dependency, target in references(obj):
@@ -175,7 +180,7 @@ _UNREADY: Final = "is not ready"
 def _unready(
     obj: Dependent, other: Dependent, dependency: Dependency, current: Callable[[Dependent], bool]
 ) -> str:
-    """Return what a dependency lacks; nothing if it is ready."""
+    """Return why a dependency is not ready; empty if it is ready."""
     if dependency.ready_expr:
         holds = expressions.ready_expression(dependency.ready_expr)
         ready = holds(msgspec.to_builtins(obj), msgspec.to_builtins(other))
@@ -189,7 +194,7 @@ def _unready(
 
 
 def _waiting(key: ObjectKey, why: str) -> WaitingError:
-    """Name the dependency in the condition; the event has Flux's text, which filters match."""
+    """Return the error of a dependency; its event has Flux's text, because alerts filter on it."""
     return WaitingError(
         f"dependency '{key}' {why}", told=Told(event="Dependencies do not meet ready condition")
     )

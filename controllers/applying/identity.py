@@ -1,8 +1,8 @@
-"""As whom, and on which cluster, an object applies others.
+"""The identity with which an applier writes, and the cluster to which it writes.
 
-Every write is impersonated: the tenant's service account, or an account of the install namespace.
-The provenance extras say which verified revision the write comes from; only our controllers may set
-them, so admission can rely on them.
+Every write impersonates a service account: the tenant's, or one in the install namespace. The
+provenance extras of the request state the verified revision that the write comes from. Only
+Penstock's controllers may set them, so admission can rely on them.
 """
 
 import time
@@ -33,7 +33,7 @@ def _nothing_known() -> Memory[None]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Origin:
-    """What a write comes from; ``verified`` says in words who signed it, or is empty."""
+    """The source of a write; ``verified`` names the signer, and is empty without a signature."""
 
     source: ObjectRef
     revision: str
@@ -42,10 +42,11 @@ class Origin:
 
 
 def signer(source: ObjectRef, artifact: Artifact) -> str:
-    """Return who signed the artifact of a source, in words; empty if nobody had to.
+    """Return the signer of an artifact for messages; empty if no signature was required.
 
-    The condition SourceVerified tells of the latest revision, which need not be this one. The
-    status of an ExternalArtifact is written by third parties, who prove nothing to us.
+    The metadata of the artifact has the signer. The condition SourceVerified is about the latest
+    revision, which may be another one. For an ExternalArtifact the result is always empty, because
+    third parties write its status.
     """
     if source.gvk.kind == EXTERNAL_ARTIFACT.kind:
         return ""
@@ -54,10 +55,11 @@ def signer(source: ObjectRef, artifact: Artifact) -> str:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identities:
-    """Makes the client that an object acts with.
+    """Makes the clients with which appliers act.
 
-    ``own`` is the controller's own client. ``installed`` is the account of the install namespace
-    that acts for objects that name none. ``present`` are the accounts that were there a moment ago.
+    ``own`` is the controller's own client. ``installed`` is the account in the install namespace
+    that acts for objects that name no account. ``present`` caches for a second which accounts
+    exist.
     """
 
     own: Client
@@ -70,7 +72,7 @@ class Identities:
     def of(
         cls, kind: str, manager: Manager, options: Options, remotes: RemoteClients
     ) -> "Identities":
-        """Return those of the objects of a kind, as its controller is installed."""
+        """Return the identities for the appliers of one kind."""
         return cls(
             own=manager.client,
             remotes=remotes,
@@ -88,10 +90,13 @@ class Identities:
         )
 
     async def require_account(self, obj: Applier) -> None:
-        """Require that the account exists; many that end together ask once a second.
+        """Require that the service account exists.
+
+        An account is read at most once per second, for example if many objects of a namespace are
+        deleted together.
 
         Raises:
-            NotFoundError: it does not.
+            NotFoundError: the account does not exist.
         """
         account = self.account(obj)
         key = str(account).encode()
@@ -100,15 +105,16 @@ class Identities:
             self.present.keep(key, None, seconds=_BELIEVED_SECONDS)
 
     def cluster(self, obj: Applier) -> AbstractAsyncContextManager[Client]:
-        """Give the un-impersonated client of the cluster that ``spec.kubeConfig`` names."""
+        """Return a client without impersonation for the cluster that ``spec.kubeConfig`` names."""
         if obj.spec.kube_config is None:
             return nullcontext(self.own)
         return self.remotes.client(obj.metadata.namespace, obj.spec.kube_config)
 
     def about(self, obj: Applier, origin: Origin) -> dict[str, str]:
-        """Return who applies, and who signed what is applied: metadata of events.
+        """Return the metadata of events: the account that applies, and the signer of the artifact.
 
-        Whom the kubeconfig of a remote cluster stands for is not known.
+        The account is left out if the identity is that of the kubeconfig of a remote cluster, which
+        is unknown.
         """
         found = {"verified": origin.verified} if origin.verified else {}
         if obj.spec.kube_config and not (
@@ -119,11 +125,11 @@ class Identities:
         return {"account": f"{account.namespace}/{account.name}", **found}
 
     def impersonated(self, cluster: Client, obj: Applier, origin: Origin | None) -> Client:
-        """Return the client that applies, with provenance extras.
+        """Return the client that applies objects, with provenance extras.
 
-        Without an origin, as when a deleted object takes along what it applied, they name it only.
-        A remote cluster is entered with the kubeconfig's own identity unless the spec names an
-        account (Flux: ``serviceAccountName`` is impersonated there too).
+        Without an origin, as in the deletion of an applier, the extras name only the applier. On a
+        remote cluster the client has the identity of the kubeconfig, unless the spec or the flag
+        names an account (as in Flux, ``serviceAccountName`` is impersonated there too).
         """
         explicit = obj.spec.service_account_name or self.default_service_account
         if cluster is not self.own and not explicit:

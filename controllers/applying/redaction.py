@@ -1,9 +1,9 @@
-"""Secret values are taken out of what a failed pass tells.
+"""Remove secret values from the messages of a failed reconciliation.
 
-The API server quotes the value that it refuses, kustomize the text that it cannot read. Secrets
-are masked where they are applied (``toolkit.apply.masking``); here it is about any other object
-that holds what was decrypted, or what a variable of a Secret put there. Which values those are is
-found out when something fails, so a pass that goes well pays nothing and remembers nothing.
+The API server quotes a value that it refuses, and kustomize quotes a text that it cannot parse.
+``toolkit.apply.masking`` masks Secrets where they are applied. This module is for other objects
+that contain decrypted values, or values of Secrets that variables inserted. The values are only
+collected after a failure, so a successful reconciliation has no cost and keeps none of them.
 """
 
 import json
@@ -16,20 +16,22 @@ from toolkit.objects import Json, ref_of
 
 MASK: Final = "***"
 _SHORTEST: Final = 3
-"""Shorter values are not looked for: hardly a secret, and part of any message."""
+"""Shorter values are not masked: they are hardly secret, and occur in any message."""
 
 _WORD: Final = 6
-"""Values shorter than this are looked for as whole words."""
+"""Shorter values are masked only as whole words."""
 
 _TOKEN: Final = re.compile(r"[^\s\"'`,:=\[\]{}()]+")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Redaction:
-    """What a build held in clear; ``text`` hides it.
+    """The secret values of a build, which ``text`` masks.
 
-    ``clear`` are objects with decrypted values, ``encrypted`` the same ones before, as far as they
-    could be built. ``values`` are secret wherever they stand.
+    - ``clear`` are the objects with decrypted values.
+    - ``encrypted`` are the same objects before decryption, if they could be built. Values in both
+      are not secret.
+    - ``values`` are secret in any place.
     """
 
     clear: tuple[Json, ...] = field(default=(), repr=False)
@@ -37,20 +39,20 @@ class Redaction:
     values: frozenset[str] = field(default=frozenset(), repr=False)
 
     def text(self, message: str) -> str:
-        """Return the message with every secret value replaced."""
+        """Return the message with every secret value masked."""
         return hide(message, self.secrets())
 
     def secrets(self) -> frozenset[str]:
-        """Return every secret value. It takes a walk through all objects."""
+        """Return every secret value; this walks through all objects, so it may block for long."""
         known = set(scalars(self.encrypted)) | set(_names(self.clear))
         return frozenset((set(scalars(self.clear)) - known) | self.values)
 
 
 def hide(message: str, values: Collection[str]) -> str:
-    """Replace the values, the longest first, also as they look when they are quoted."""
+    """Mask the values in a message, the longest first; also in the form of a JSON string."""
     forms = {value for value in values if len(value) >= _SHORTEST and value not in _LITERALS}
     forms |= {json.dumps(value, ensure_ascii=False)[1:-1] for value in forms}
-    # the event loop waits meanwhile, and there may be hundreds of thousands of values
+    # This blocks the event loop, and there may be hundreds of thousands of values.
     present = [value for value in forms if value in message]
     for value in sorted(present, key=len, reverse=True):
         pattern = re.escape(value)
@@ -61,7 +63,7 @@ def hide(message: str, values: Collection[str]) -> str:
 
 
 def words(clear: Iterable[bytes], encrypted: Iterable[bytes]) -> frozenset[str]:
-    """Return the words of decrypted files that their ciphertext does not show."""
+    """Return the words that are in the decrypted files, but not in the encrypted ones."""
     return frozenset(_words(clear) - _words(encrypted))
 
 
@@ -73,7 +75,7 @@ def _words(files: Iterable[bytes]) -> set[str]:
 
 
 def _names(objects: Iterable[Json]) -> Iterator[str]:
-    """Yield what a message must name, even where it was encrypted."""
+    """Yield kinds and names of objects, which messages must show even if they were encrypted."""
     for obj in objects:
         ref = ref_of(obj)
         yield from (ref.gvk.group, ref.gvk.version, ref.gvk.kind, ref.gvk.api_version)
@@ -81,7 +83,7 @@ def _names(objects: Iterable[Json]) -> Iterator[str]:
 
 
 def scalars(objects: Iterable[Json]) -> Iterator[str]:
-    """Yield every value as a message shows it, without recursion: objects may be deep."""
+    """Yield every value as messages show it; no recursion, because objects may be deep."""
     stack: list[Any] = list(objects)
     while stack:
         value = stack.pop()

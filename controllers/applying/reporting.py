@@ -1,4 +1,4 @@
-"""What a pass tells of the objects that it applied: inventory, changes, and who else wants them."""
+"""Report the applied objects: inventory, changes, and objects that other appliers claim."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any, Final, TypeAlias
@@ -17,18 +17,18 @@ CONTESTED: Final = "Contested"
 OTHER_APPLIER: Final = "OtherApplier"
 _SHOWN: Final = 10
 _NAMED: Final = 5
-"""Objects that one line of a difference names."""
+"""Number of objects that one line of a summary names."""
 _MAX_MESSAGE: Final = 2000
 
 
 def list_inventory(rec: Pass, refs: Sequence[ObjectRef]) -> None:
-    """List what may be applied; as in Flux, there is no list before the first object."""
+    """Set ``status.inventory``; as in Flux, it stays unset before the first object is applied."""
     if refs or rec.obj.status.inventory:
         rec.status({"inventory": {"entries": inventory.encode(refs)}})
 
 
 def report_changes(rec: Pass, cluster: Cluster, lines: Sequence[str]) -> None:
-    """Emit one event that lists what was changed, with the reason where it was drift."""
+    """Send one event with all changed objects; for corrected drift it states the cause."""
     rivals = cluster.rivals.pop(rec.key, {})
     if not lines:
         return
@@ -38,9 +38,10 @@ def report_changes(rec: Pass, cluster: Cluster, lines: Sequence[str]) -> None:
 
 
 def in_short(lines: Sequence[str]) -> str:
-    """Return the difference of the inventory in two lines at most: what is there, and what went.
+    """Return a summary of changes in at most two lines.
 
-    Each begins with how many objects that are; the first of them are named.
+    The first line has the created and configured objects, the second line the deleted ones. Each
+    begins with the number of objects and names the first five.
     """
     found: dict[str, list[str]] = {}
     for line in lines:
@@ -59,7 +60,10 @@ def _short(found: Mapping[str, Sequence[str]]) -> str:
 
 
 def correction(ref: ObjectRef, why: str, lines: Sequence[str]) -> str:
-    """Return why an object was corrected: only what was deleted had to be created."""
+    """Return why an object was corrected.
+
+    If it had to be created, it had been deleted. Otherwise it had lost its owner labels.
+    """
     if why != LOST:
         return why
     created = str(Change(ref=ref, action="created")) in lines
@@ -67,7 +71,10 @@ def correction(ref: ObjectRef, why: str, lines: Sequence[str]) -> str:
 
 
 def report_claims(rec: Pass, claims: Mapping[ObjectRef, ObjectKey]) -> None:
-    """Say in a condition, and once in an event, which objects others have applied since."""
+    """Set the condition Contested to the objects that other appliers have applied since.
+
+    An event is sent once per message.
+    """
     if not claims:
         rec.unmark(CONTESTED)
         return
@@ -84,7 +91,7 @@ def report_claims(rec: Pass, claims: Mapping[ObjectRef, ObjectKey]) -> None:
 
 
 def report_held(rec: Pass, pruned: Pruned) -> None:
-    """Say in a condition what was pruned and is still there; it is not a failure."""
+    """Set the condition Pruned to the objects that finalizers keep; this is not a failure."""
     if not pruned.held:
         rec.unmark(PRUNED)
         return

@@ -1,7 +1,7 @@
-"""Who wakes an applier: sources, dependencies, ConfigMaps and Secrets, grants that it needs.
+"""Events that enqueue an applier: its sources, dependencies, ConfigMaps, Secrets and grants.
 
-An index maps each of these to the appliers of one kind that use it, kept from informer events, so
-one change costs what it concerns and not a scan of everything.
+An index maps each of these objects to the appliers of one kind that use it. Informer events keep
+the index up to date, so the cost of a change depends only on the number of its users.
 """
 
 from collections.abc import Callable
@@ -26,9 +26,9 @@ _NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Used:
-    """What one applier uses beside its dependencies; it reads the ``sources``.
+    """The objects that one applier uses, except its dependencies.
 
-    Another namespace has to grant what is read there.
+    The applier reads its ``sources``, so a source in another namespace needs a grant there.
     """
 
     configs: tuple[ObjectRef, ...] = ()
@@ -38,7 +38,7 @@ class Used:
 class Triggers(Generic[T]):
     """The informer handlers of the controller of one kind.
 
-    ``uses`` tells what an object uses beside its dependencies.
+    ``uses`` returns the objects that an applier uses, except its dependencies.
     """
 
     def __init__(
@@ -58,7 +58,7 @@ class Triggers(Generic[T]):
         self._others: dict[GroupVersionKind, Later[Dependent]] = {}
 
     def applier(self, change: Change[T]) -> None:
-        """Index what it uses, and wake its dependents (``dependency``)."""
+        """Handle an event of an applier: update the index, and wake dependents (``dependency``)."""
         used = self._used(change.new) if change.new else []
         self._index.put(change.key, used)
         self._guests.put(
@@ -67,7 +67,7 @@ class Triggers(Generic[T]):
         self.dependency(self._kind)(change)
 
     def dependency(self, gvk: GroupVersionKind) -> Callable[[Change[Any]], None]:
-        """Return the handler for one kind: what became ready at something new wakes dependents."""
+        """Return the handler for one kind: an object whose readiness changes wakes dependents."""
 
         def handle(change: Change[Any]) -> None:
             before = change.old and dependencies.progress(change.old)
@@ -77,12 +77,12 @@ class Triggers(Generic[T]):
         return handle
 
     def dependencies(self, others: Later[Dependent]) -> None:
-        """Have objects of another kind wake who depends on them, once there is such a dependent."""
+        """Have objects of another kind wake their dependents, as soon as there is a dependent."""
         self._others[others.gvk] = others
         others.subscribe(self.dependency(others.gvk))
 
     def source(self, gvk: GroupVersionKind) -> Callable[[Change[Any]], None]:
-        """Return the handler for one source kind: a new artifact wakes who builds from it."""
+        """Return the handler for one kind of source: a new artifact wakes users of the source."""
         return waking.by_artifact(gvk, self._enqueue, self._index)
 
     def config(self, gvk: GroupVersionKind) -> Callable[[Change[Json]], None]:
@@ -94,13 +94,14 @@ class Triggers(Generic[T]):
         return handle
 
     def grant(self, namespace: str, changed: frozenset[Permission]) -> None:
-        """Wake what a change of a grant concerns, and what applied a child that needed it."""
+        """Wake appliers that a change of a grant concerns, and appliers of refused children."""
         grants.wake(namespace, changed, self._enqueue, self._index, self._refusals.index)
 
     def policy(self, namespace: str) -> None:
-        """Wake who may use other sources, or act as another account, than before.
+        """Wake the appliers whose allowed sources or accounts may have changed.
 
-        That is who lives in the namespace or refers into it; everybody, if it is empty.
+        These are the appliers in the namespace and those that refer to objects in it. An empty
+        namespace means all appliers.
         """
         for key in self._index.everybody():
             if namespace in {"", key.namespace}:

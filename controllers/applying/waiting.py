@@ -1,7 +1,7 @@
-"""Waiting for the health of what was applied, without a worker.
+"""Wait for the health of applied objects, without occupying a worker.
 
-A wait begins with a look and goes on in the watches, which start a pass when the verdict is there.
-What a verdict means for an object is its kind's.
+A wait begins with a check. Then the watches continue it, and start a reconciliation when the
+verdict is final. The controller of each kind decides what a verdict means.
 """
 
 import contextlib
@@ -21,7 +21,7 @@ from toolkit.objects import ObjectKey, ObjectRef
 _STALLED: Final = "failed early due to stalled resources"
 _READING: Final = 4
 _LOOK_AGAIN_SECONDS: Final = 2.0
-"""How soon it is found out that a kind is not watchable, and then how often it is looked at."""
+"""The delay after which an unwatchable kind is noticed, and the interval at which it is polled."""
 
 
 class HealthCheckError(TransientError):
@@ -32,10 +32,11 @@ class HealthCheckError(TransientError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wait:
-    """The objects whose health counts, and for how long, in seconds.
+    """The objects to wait for, and the timeout in seconds.
 
-    ``applied`` are all that were applied with them: the watches by label show no others. Those that
-    ``may_vanish`` delete themselves. With ``fail_fast`` one failed object ends the wait.
+    - ``applied`` are all objects of the same apply. The labelled watches show only these.
+    - ``may_vanish`` are objects that delete themselves, such as Jobs with a TTL.
+    - ``fail_fast``: one failed object ends the wait.
     """
 
     awaited: tuple[ObjectRef, ...]
@@ -48,13 +49,13 @@ class Wait:
 async def require_access(
     client: Client, refs: Sequence[ObjectRef], applied: Iterable[ObjectRef]
 ) -> None:
-    """Require that the applying account may read those awaited objects that it did not apply.
+    """Require that the account may read the awaited objects that it did not apply.
 
-    The watches see everything, and CEL expressions can ask for any field: without this, health
-    checks would read other tenants' Secrets.
+    The watches show objects of all tenants, and CEL expressions can read any field. Without this
+    check, health checks could disclose Secrets of other tenants.
 
     Raises:
-        HealthCheckError: one may not be read, or cannot be.
+        HealthCheckError: the account may not read an object, or the read fails.
     """
     known = {ref.identity for ref in applied}
     foreign = [ref for ref in refs if ref.identity not in known]
@@ -70,7 +71,7 @@ async def require_access(
 
 
 def verdict(cluster: Cluster, key: ObjectKey, wait: Wait) -> Verdict:
-    """Return how the wait of an applier stands; begin one if none is under way."""
+    """Return the verdict of an applier's wait; begin a wait if there is none."""
     unwatched = cluster.live.unwatched(key)
     cluster.live.observe(
         key,
@@ -89,17 +90,17 @@ def verdict(cluster: Cluster, key: ObjectKey, wait: Wait) -> Verdict:
 
 
 def look_again(cluster: Cluster, awaited: Sequence[ObjectRef]) -> float | None:
-    """Return after how many seconds to look again; None if the watches start the next pass."""
+    """Return the seconds until the next check; None if the watches start a reconciliation."""
     return None if all(cluster.live.current(ref) for ref in awaited) else _LOOK_AGAIN_SECONDS
 
 
 def end(cluster: Cluster, key: ObjectKey) -> None:
-    """Forget the wait of an applier: its verdict is taken, or does not matter any more."""
+    """End the wait of an applier, when its verdict was read or is no longer needed."""
     cluster.waits.cancel(key)
     cluster.live.observe(key, ())
 
 
 def told(failed: Verdict) -> str:
-    """Return, in Flux's words, why a wait failed."""
+    """Return the reason of a failed wait, worded as in Flux."""
     why = "timeout waiting for" if failed.state == "timeout" else _STALLED
     return f"{why}: [{failed}]"
