@@ -1,1 +1,4 @@
-"""The Kustomization controller: build a revision, apply it, keep it, prune what left it."""
+"""The Kustomization controller: build a revision, apply it, correct drift, and prune.
+
+Open ``kustomization`` first.
+"""

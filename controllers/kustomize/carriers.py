@@ -1,10 +1,11 @@
-"""Which encrypted files of a build may stay encrypted until the API server admits their Secrets.
+"""Which encrypted files of a build may stay encrypted until admission.
 
-A file that is one encrypted Secret is replaced by its carrier before the build, so that kustomize
-may rename, move and label it. Other encrypted files stay as they are; those that end up whole as a
-value of a Secret (``secretGenerator``) are decrypted at admission too. After the build it shows
-whether that was all: ciphertext anywhere else, or a patch of what is inside a carrier, needs the
-plaintext. Then the build is repeated with files in clear, as if there were no webhook.
+Before the build, a file that is one encrypted Secret is replaced by its carrier, so that kustomize
+can change its name, namespace and labels. Other encrypted files stay unchanged. If such a file
+becomes a whole value of a Secret (``secretGenerator``), it is decrypted at admission too. After the
+build, the objects are checked. Ciphertext in any other place, or a patch of the data in a carrier,
+requires the plaintext. Then the build is repeated with decrypted files, as if there were no
+webhook.
 
 Pure functions over bytes and objects.
 """
@@ -25,10 +26,10 @@ _SUBSTITUTE: str = "kustomize.toolkit.fluxcd.io/substitute"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sorted:
-    """A build that kept files encrypted.
+    """The result of a build with encrypted files.
 
-    ``objects`` are marked for decryption at admission where they need it; ``left`` are the files
-    that have to be decrypted after all.
+    ``objects`` have the mark for decryption at admission if they need it. ``left`` are the paths of
+    the files that must be decrypted before the build.
     """
 
     objects: tuple[Json, ...]
@@ -36,9 +37,10 @@ class Sorted:
 
 
 def carry(files: Mapping[str, bytes], *, substitutes: bool) -> dict[str, bytes]:
-    """Return the carriers of those files that can have one, as they are laid over the tree.
+    """Return carriers, by path, for those files that can have one; they replace the files.
 
-    With ``substitutes``, variables will be replaced in ``stringData``, which only works in clear.
+    ``substitutes`` tells that variables are substituted after the build. A file with variables in
+    ``stringData`` then gets no carrier, because substitution needs the plaintext.
     """
     found = {}
     for path, raw in files.items():
@@ -54,9 +56,10 @@ def carry(files: Mapping[str, bytes], *, substitutes: bool) -> dict[str, bytes]:
 def sort(
     built: Iterable[Json], raw: Mapping[str, bytes], carried: Mapping[str, bytes]
 ) -> Sorted | None:
-    """Look at what became of the encrypted files; ``raw`` are those that were built as they are.
+    """Check where the encrypted files are in the built objects.
 
-    None means that nothing can stay encrypted.
+    ``raw`` are the encrypted files without a carrier, by path. None means that all files must be
+    decrypted before the build.
     """
     documents = {base64.b64encode(raw_of(file)).decode() for file in carried.values()}
     values: set[bytes] = set()
@@ -91,11 +94,11 @@ def raw_of(carrier: bytes) -> bytes:
 
 
 def _untouched(secret: Json, documents: set[str]) -> bool:
-    """Tell whether a carrier holds its document and nothing that somebody put beside it."""
+    """Tell whether a carrier holds one of the documents, and no patch has added other data."""
     data = secret.get("data") or {}
     if set(data) != {envelope.CARRIER} or secret.get("stringData"):
         return False
-    # kustomize breaks long values into lines
+    # kustomize breaks long values into lines.
     return "".join(str(data[envelope.CARRIER]).split()) in documents
 
 

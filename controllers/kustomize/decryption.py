@@ -1,8 +1,9 @@
-"""What ``spec.decryption`` lends to a build: the keys of a Secret, and sign-ins at key services.
+"""The keys of ``spec.decryption``: the content of a Secret, and access to key services.
 
-Read when a document needs it, and once a pass. The account is the Kustomization's own, or the
-default of the flag. This process signs in as itself only where the operator allowed it: anyone who
-can write a Kustomization would otherwise have opened what this process may open.
+The Secret is read only if a document needs it, and once per reconciliation. The controller
+authenticates at key services as the service account of the Kustomization, or as the default account
+from the flag. It uses its own identity only if the operator has allowed it. Otherwise anyone who
+can write a Kustomization could decrypt everything that the controller may decrypt.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -25,14 +26,14 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """What the Secret holds."""
+    """The content of the Secret: keys, and logins at key services."""
 
     ring: KeyRing
     logins: tuple[Logins, ...] = ()
 
 
 class Keys:
-    """Decrypts with what one Kustomization lends."""
+    """Decrypts documents with the keys of one Kustomization."""
 
     def __init__(
         self,
@@ -48,24 +49,24 @@ class Keys:
         self._access: Access | None = None
 
     async def load(self) -> Held:
-        """Read the Secret.
+        """Read the Secret, once.
 
         Raises:
-            TransientError: it is missing, or holds no usable key.
+            TransientError: the Secret does not exist, or contains no usable key.
         """
         if self._held is None:
             self._held = await self._read()
         return self._held
 
     async def skipped(self) -> tuple[Skipped, ...]:
-        """Return which keys cannot be used, of a Secret that was read."""
+        """Return the unusable keys of the Secret; empty if it was not read."""
         return await self._services.skipped(self._held.ring) if self._held else ()
 
     async def each(self, works: Sequence[Work[T]]) -> list[T]:
-        """Return the results of works that decrypt one document each.
+        """Return the results of ``works``, which decrypt one document each.
 
         Raises:
-            PenstockError: what the first of them that failed raises, or why there are no keys.
+            PenstockError: the error of the first work that failed, or the keys cannot be read.
         """
         if not works:
             return []
@@ -81,10 +82,10 @@ class Keys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Decryption:
-    """How documents are decrypted in this process.
+    """The means to decrypt documents in this process.
 
-    ``default_account`` and ``own`` are flags: the account of Kustomizations that name none, and
-    whether this process may sign in as itself for those that have none.
+    Two fields are flags: ``default_account`` is the service account of Kustomizations that name
+    none. ``own`` allows the identity of this process for Kustomizations without an account.
     """
 
     secrets: Secrets
@@ -94,7 +95,10 @@ class Decryption:
     own: bool = False
 
     def keys(self, obj: Kustomization, versions: list[str]) -> Keys:
-        """Return the keys of a Kustomization; the versions of what is read are noted."""
+        """Return the keys of a Kustomization.
+
+        When the Secret is read, its version is appended to ``versions``.
+        """
         spec = obj.spec.decryption
         namespace = obj.metadata.namespace
         account = (spec.service_account_name if spec else "") or self.default_account
@@ -109,8 +113,8 @@ class Decryption:
             return Held(ring=KeyRing.from_secret(data.values), logins=(found,))
 
         async def access(held: Held) -> Access:
-            # The documents are those that the Kustomization vouches for, so that a Vault need not
-            # be one that the Secret lists (as in Flux).
+            # The documents come from the Kustomization's own sources. So they may name any Vault,
+            # not only those in the Secret (as in Flux).
             try:
                 who = await self.tokens.identity(namespace, account) if account else None
             except TransientError as error:

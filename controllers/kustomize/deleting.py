@@ -1,4 +1,4 @@
-"""What a deleted Kustomization takes with it (``spec.deletionPolicy``)."""
+"""Delete the applied objects of a deleted Kustomization (``spec.deletionPolicy``)."""
 
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
@@ -19,7 +19,7 @@ Pass = Reconciliation[Kustomization]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KustomizationFinalizer:
-    """Ends the life of a Kustomization."""
+    """Finalizes deleted Kustomizations."""
 
     settings: Settings
     clusters: Clusters
@@ -27,11 +27,11 @@ class KustomizationFinalizer:
     memory: Memory
 
     async def finalize(self, rec: Pass) -> None:
-        """Delete what the policy says, then forget everything.
+        """Delete the objects as the policy says, and drop all caches of the Kustomization.
 
         Raises:
             TransientError: an object could not be deleted.
-            WaitingError: ``WaitForTermination``, and some are still there.
+            WaitingError: the policy is ``WaitForTermination``, and some objects still exist.
         """
         refs = self.memory.inventory(rec.obj)
         spec = rec.obj.spec
@@ -46,7 +46,7 @@ class KustomizationFinalizer:
             if way is None:
                 return
             options = self.settings.apply_options(rec.obj)
-            # what we are about to delete must not come back as drift
+            # Objects that are about to be deleted must not be reported as drift.
             way.cluster.waits.cancel(rec.key)
             way.cluster.live.abandon(rec.key)
             pruned = await prune.prune(

@@ -1,4 +1,4 @@
-"""The status history: the last outcomes, one entry a digest, newest first."""
+"""``status.history``: the last five outcomes, newest first, one per digest and reason."""
 
 import hashlib
 import time
@@ -20,7 +20,10 @@ LIMIT: Final = 5
 
 
 def record(rec: Pass, sources: Sources, *, digest: str, reason: str, started: float) -> None:
-    """Put the outcome of this pass into ``status.history``; ``started`` is monotonic."""
+    """Add the outcome of this reconciliation to ``status.history``.
+
+    ``started`` is the monotonic time of its start in seconds.
+    """
     metadata = {"revision": sources.revision}
     if sources.origin_revision:
         metadata["originRevision"] = sources.origin_revision
@@ -36,7 +39,7 @@ def record(rec: Pass, sources: Sources, *, digest: str, reason: str, started: fl
 
 
 def build_digest(objects: Sequence[Json]) -> str:
-    """Return the digest of a build, which a history entry stands for."""
+    """Return the digest of the built objects, ``sha256:<hex>``."""
     encoder = msgspec.json.Encoder(order="sorted")
     hasher = hashlib.sha256()
     for obj in objects:
@@ -44,7 +47,7 @@ def build_digest(objects: Sequence[Json]) -> str:
     return f"sha256:{hasher.hexdigest()}"
 
 
-def upsert(  # noqa: PLR0913 - what an entry consists of
+def upsert(  # noqa: PLR0913 - the fields of an entry
     history: Sequence[HistoryEntry],
     *,
     digest: str,
@@ -53,10 +56,11 @@ def upsert(  # noqa: PLR0913 - what an entry consists of
     now: str,
     metadata: Mapping[str, str],
 ) -> list[Json]:
-    """Count one more reconcile of ``digest`` that ended with ``reason``.
+    """Return the history with one more reconciliation of ``digest`` that ended with ``reason``.
 
-    ``now`` is an RFC 3339 time, ``duration`` a Go duration. An outcome that differs from the
-    newest entry's opens a new one; at most five are kept.
+    ``now`` is an RFC 3339 time, ``duration`` is a Go duration. An entry with the same digest and
+    reason is counted up and moved to the top; otherwise a new entry is added. The history has at
+    most five entries.
     """
     entries = [_json(entry) for entry in history]
     same = next(

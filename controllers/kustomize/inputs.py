@@ -1,8 +1,8 @@
-"""What a build takes beside its sources: substitution variables and decryption keys.
+"""The inputs of a build besides its sources: substitution variables and decryption keys.
 
-Everything read here carries its resourceVersion into the fingerprint of the pass, so an interval
-reconcile can tell without a build that nothing changed. A Kustomization that names no such object
-costs no request.
+The fingerprint of a reconciliation contains the resourceVersion of each object read here. So a
+reconciliation can find without a build that nothing changed. A Kustomization that names no such
+object costs no request.
 """
 
 from collections.abc import Iterator
@@ -18,10 +18,10 @@ from toolkit.objects import ObjectRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """Variables by name, keys to decrypt with, and the versions of the objects they came from.
+    """Variables by name, decryption keys, and the versions of the objects that contain them.
 
-    ``admission`` tells that encrypted Secrets may be sent as they are. ``secrets`` are the values
-    that came from Secrets: no message may show them.
+    ``admission`` tells that a webhook decrypts Secrets at admission. ``secrets`` are the variables'
+    values from Secrets, which no message may show.
     """
 
     variables: dict[str, str] = field(repr=False)
@@ -32,7 +32,7 @@ class Inputs:
 
 
 def references(obj: Kustomization) -> Iterator[ObjectRef]:
-    """Yield every ConfigMap and Secret that the spec names, for watching."""
+    """Yield the ConfigMaps and Secrets that the spec names; their changes are watched."""
     namespace = obj.metadata.namespace
     if obj.spec.post_build:
         for source in obj.spec.post_build.substitute_from:
@@ -54,11 +54,11 @@ async def gather(
     """Read the variables and keys that the spec names.
 
     Later ``substituteFrom`` entries win over earlier ones, and ``substitute`` over all of them.
-    With ``admission`` the keys are not read until something turns up that needs them here, and
-    without ``decryption`` never.
+    With ``admission`` the keys are read only if the build finds a document that needs them. Without
+    ``decryption`` they are never read.
 
     Raises:
-        TransientError: one that is not optional is missing, or its content is unusable.
+        TransientError: an object that is not optional does not exist, or its content is invalid.
     """
     versions: list[str] = []
     variables: dict[str, str] = {}
@@ -80,7 +80,7 @@ async def gather(
     variables.update(post_build.substitute if post_build else {})
     keys = None
     if obj.spec.decryption and decryption:
-        # With neither, the webhook knows no keys.
+        # Without a Secret and an account, the webhook has no keys.
         lent = obj.spec.decryption.secret_ref or obj.spec.decryption.service_account_name
         admission = admission and bool(lent)
         keys = decryption.keys(obj, versions)
@@ -96,5 +96,5 @@ async def gather(
 
 
 def _text(value: bytes) -> str:
-    """Return a variable's value; line breaks are dropped, as they would break the YAML."""
+    """Return the value of a variable without line breaks, which would make the YAML invalid."""
     return value.decode("utf-8", errors="replace").replace("\r", "").replace("\n", "")

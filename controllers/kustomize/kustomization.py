@@ -1,12 +1,13 @@
-"""Kustomization: one pass from the sources' revision to healthy objects.
+"""Kustomization: one reconciliation, from the revision of the sources to healthy objects.
 
-``reconcile`` reads as the way of a change: sources, dependencies, inputs, render, apply, prune,
-health. Waiting for health holds no worker: the pass ends, and the health of the last object starts
-the one that concludes (``settling``). What the process remembers (``memory``) makes an unchanged
-reconcile free; what the watches show untouched (``toolkit.apply.live``) is not sent again.
+``reconcile`` goes through these steps in order: sources, dependencies, inputs, render, apply,
+prune, health. Waiting for health does not occupy a worker: the reconciliation ends, and the health
+of the last object starts the one that finishes (``settling``). The process caches the last apply
+(``memory``), so a reconciliation without a change costs nothing. Objects that the watches show as
+unchanged (``toolkit.apply.live``) are not sent again.
 
-Before the first write the status names every object of the old and the new inventory, so a process
-that dies half-way leaves nothing that nobody remembers.
+Before the first write, the status lists every object of the old and the new inventory. So if the
+process ends in between, the next one still knows all objects that may exist.
 """
 
 import functools
@@ -45,16 +46,19 @@ from toolkit.objects import ObjectRef, gvk_of
 Pass = Reconciliation[Kustomization]
 
 _SEEN_SECONDS: Final = 2.0
-"""How long the first pass after a restart waits for the watches; a later look costs requests."""
+"""How long the first reconciliation after a restart waits for the watches.
+
+Without the watches, each object costs a request.
+"""
 _BUILD_SECONDS: Final = 120.0
-"""A build takes one of the few engine workers, however long the timeout that its author sets."""
+"""Limit of a build, even if ``spec.timeout`` is longer: a build occupies one of few workers."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KustomizationReconciler:
-    """The stages of a pass, wired by ``component``.
+    """The stages of a reconciliation, wired by ``component``.
 
-    ``known`` waits for what decisions rest on, which a process that starts does not know yet.
+    ``known`` waits until grants and SourcePolicies have been listed once.
     """
 
     settings: Settings
@@ -72,7 +76,7 @@ class KustomizationReconciler:
     known: Callable[[], Awaitable[None]]
 
     async def reconcile(self, rec: Pass) -> Outcome:
-        """Bring the cluster to the sources' revision, or tell why that cannot be."""
+        """Apply the revision of the sources, or raise the error that says why this fails."""
         obj = rec.obj
         rec.triggers = self.memory.asked(rec.key, rec.triggers)
         await self.known()
@@ -91,14 +95,14 @@ class KustomizationReconciler:
         try:
             return await self._proceed(rec, sources, rules)
         except PenstockError as error:
-            if error.reason != fetch.REASON:  # as in Flux: the revision was there to be built
+            if error.reason != fetch.REASON:  # As in Flux: the sources were available.
                 rec.status({"lastAttemptedRevision": sources.revision})
             raise
 
     async def _proceed(
         self, rec: Pass, sources: Sources, rules: tuple[health.Rule, ...]
     ) -> Outcome:
-        """Apply what the sources hold, unless that is done already, and look at its health."""
+        """Apply the content of the sources if it has changed, and check the health of objects."""
         obj, began = rec.obj, time.monotonic()
         admission = self.admission.decrypts(obj)
         given = await inputs.gather(obj, self.secrets, self.decryption, admission=admission)
@@ -115,7 +119,7 @@ class KustomizationReconciler:
     async def _applied(
         self, rec: Pass, sources: Sources, given: inputs.Inputs, cluster: Cluster, began: float
     ) -> Applied:
-        """Return the last apply if a new one would do the same, or a new one."""
+        """Return the last apply if a new one would change nothing; otherwise apply again."""
         settings = memory.settings(rec.obj, given, cluster=cluster.number)
         fingerprint = memory.fingerprint(settings, sources)
         watched = not cluster.live.unwatched(rec.key)
@@ -153,7 +157,7 @@ class KustomizationReconciler:
         cluster.live.ensure(rec.key, {gvk_of(item) for item in built.objects} | leaving)
         before = self.memory.inventory(obj)
         if before and self.memory.get(rec.key) is None:
-            # after a restart: what the watches show spares writes that would change nothing
+            # After a restart: with synced watches, unchanged objects need no request.
             await cluster.live.wait_synced(rec.key, timeout=_SEEN_SECONDS)
         was_healthy = conditions.is_true(rec.conditions, settling.HEALTHY)
         try:
@@ -180,7 +184,7 @@ class KustomizationReconciler:
             was_healthy=was_healthy,
         )
 
-    async def _write(  # noqa: PLR0913, PLR0917 - who, where, what, and what was there
+    async def _write(  # noqa: PLR0913, PLR0917 - client, cluster, objects, old inventory
         self,
         rec: Pass,
         sources: Sources,
@@ -189,17 +193,17 @@ class KustomizationReconciler:
         built: Rendered,
         before: Sequence[ObjectRef],
     ) -> ChangeSet:
-        """Apply; tell the watches what to expect, and the user what changed."""
+        """Apply the objects, tell the watches what to expect, and report changes in an event."""
 
         async def announce(writing: Sequence[ObjectRef]) -> None:
-            """Name everything that may exist from now on, before it does."""
+            """Add objects to the inventory before they are created."""
             rec.status({"inventory": {"entries": inventory.encode([*before, *writing])}})
             await settling.progress(rec, sources)
 
         options = self.settings.apply_options(rec.obj, recheck="requested" in rec.triggers)
         known = cluster.live.known(rec.key)
         if options.recheck:
-            # what another has applied with the same fields is taken back only when asked for
+            # Objects that another applier has claimed are applied again only on request.
             for ref in cluster.live.claims(rec.key):
                 known.pop(ref.identity, None)
         cluster.live.hold(rec.key)
@@ -228,7 +232,7 @@ class KustomizationReconciler:
             cluster.live.release(rec.key)
             raise
         self.refusals.awaits(rec.key, ())
-        # kinds that this very set defines can be watched only now
+        # Kinds that are defined by the applied objects can be watched only now.
         leaving = {ref.gvk for ref in self.memory.leaving(rec.key)}
         cluster.live.ensure(rec.key, {ref.gvk for ref in changes.refs} | leaving)
         cluster.live.expect(rec.key, changes.known)
@@ -243,7 +247,7 @@ class KustomizationReconciler:
         before: Sequence[ObjectRef],
         changes: ChangeSet,
     ) -> Pruned:
-        """Delete what left the build, and follow what finalizers hold until it is gone."""
+        """Delete objects that are no longer in the build, and follow those that finalizers keep."""
         stale = inventory.difference(before, changes.refs)
         pruned = Pruned()
         if stale and rec.obj.spec.prune:

@@ -1,7 +1,8 @@
-"""What this process knows of the last apply, so that an unchanged reconcile costs nothing.
+"""A cache of the last apply, so that a reconciliation without changes costs nothing.
 
-Losing it is harmless: the next pass applies everything again, which changes nothing on the cluster.
-It holds names and digests, never manifests: no secret stays in memory.
+Losing the cache is harmless: the next reconciliation applies everything again, which changes
+nothing in the cluster. The cache holds names and digests, but no manifests, so no secret stays in
+memory.
 """
 
 import hashlib
@@ -20,19 +21,22 @@ from toolkit.objects import ObjectKey, ObjectRef
 from toolkit.render.kustomize import UNKNOWN, Footprint
 
 _LASTING: Final = frozenset({"drift", "requested", "gone"})
-"""What a complete apply alone answers: it is told once, whatever becomes of the pass."""
+"""Triggers that stay until an apply is complete, because they are sent only once."""
 
 
 @dataclass(slots=True, kw_only=True)
 class Applied:
     """The last complete apply of one Kustomization.
 
-    ``started`` is the monotonic time of its pass; ``awaited`` are the objects whose health counts,
-    of which ``may_vanish`` delete themselves; ``leaving`` were pruned, and finalizers hold them;
-    ``changed`` says that the apply wrote something, ``changes`` what in short; ``was_healthy`` is
-    what the condition Healthy said before a wait began; ``settled`` turns true once health was
-    confirmed. ``settings`` is the part of the fingerprint that is not of the sources, and
-    ``footprint`` what the build depends on in those.
+    - ``fingerprint`` identifies its inputs; it is empty while another apply runs.
+    - ``started`` is the monotonic time at which its reconciliation began.
+    - ``awaited`` are the objects whose health counts; ``may_vanish`` of them delete themselves.
+    - ``leaving`` are pruned objects that finalizers keep.
+    - ``changed`` tells that the apply wrote an object; ``changes`` is a short text about it.
+    - ``was_healthy`` is the condition Healthy from before the wait.
+    - ``settled`` becomes true when the objects are healthy.
+    - ``settings`` is the part of the fingerprint that does not depend on the sources.
+    - ``footprint`` identifies the files of the sources that the build depends on.
     """
 
     fingerprint: str
@@ -50,17 +54,17 @@ class Applied:
     footprint: Footprint = UNKNOWN
 
     def stands(self, fingerprint: str, triggers: Collection[str], *, watched: bool) -> bool:
-        """Tell whether nothing has to be applied: same inputs, no drift, nobody asked for it.
+        """Tell whether the apply is current: the inputs are the same, and no trigger asks for more.
 
-        Drift of what is not ``watched`` is found when the interval is over, and so is the end of
-        what is leaving and cannot be watched.
+        If not all kinds are ``watched``, or pruned objects are still ``leaving``, each interval
+        applies again.
         """
         return self.fingerprint == fingerprint and not self._due(triggers, watched=watched)
 
     def depends(self, settings: str, triggers: Collection[str], *, watched: bool) -> bool:
-        """Tell whether something has to be applied only if the sources changed what was built.
+        """Tell whether only a change of the files in ``footprint`` requires a new apply.
 
-        What was pruned and is still there, and health that is still awaited, take the long way.
+        This is false while pruned objects still exist, or while the health of objects is awaited.
         """
         return (
             bool(self.fingerprint and self.footprint)
@@ -71,7 +75,7 @@ class Applied:
         )
 
     def renew(self, fingerprint: str, *, started: float) -> None:
-        """Let the apply stand for sources that hold the same for this build."""
+        """Use this apply for other sources, whose files are the same for the build."""
         self.fingerprint, self.started = fingerprint, started
         self.changed, self.changes, self.settled = False, "", False
 
@@ -83,28 +87,28 @@ class Applied:
 
 
 class Memory:
-    """The last apply of every Kustomization that this process reconciled."""
+    """The last apply of every Kustomization that this process has reconciled."""
 
     def __init__(self) -> None:
         self._applied: dict[ObjectKey, Applied] = {}
         self._asked: dict[ObjectKey, frozenset[str]] = {}
 
     def asked(self, key: ObjectKey, triggers: frozenset[str]) -> frozenset[str]:
-        """Return the triggers of a pass, with those that no complete apply has answered yet."""
+        """Return the triggers of a reconciliation, and earlier ones that are still open."""
         asked = self._asked.pop(key, frozenset()) | triggers
         if lasting := asked & _LASTING:
             self._asked[key] = lasting
         return asked
 
     def get(self, key: ObjectKey) -> Applied | None:
-        """Return the last apply of ``key``."""
+        """Return the last apply of ``key``, or None."""
         return self._applied.get(key)
 
     def inventory(self, obj: Kustomization) -> tuple[ObjectRef, ...]:
-        """Return what may be applied: what the status lists, and what we know beyond it, once each.
+        """Return the objects that may exist: those in the status, and those of the last apply.
 
         Raises:
-            StalledError: the status lists something that is not an inventory id.
+            StalledError: the status has an invalid inventory id.
         """
         status = obj.status.inventory
         listed = inventory.decode(msgspec.to_builtins(status.entries) if status else ())
@@ -113,40 +117,41 @@ class Memory:
         return tuple({ref.identity: ref for ref in (*listed, *known)}.values())
 
     def leaving(self, key: ObjectKey) -> tuple[ObjectRef, ...]:
-        """Return what the last apply pruned and finalizers held."""
+        """Return the objects that the last apply pruned and that finalizers keep."""
         applied = self.get(key)
         return applied.leaving if applied else ()
 
     def put(self, key: ObjectKey, applied: Applied) -> None:
-        """Remember an apply, which answers all that had asked for it."""
+        """Store a complete apply, and drop all open triggers."""
         self._applied[key] = applied
         self._asked.pop(key, None)
 
     def doubt(self, key: ObjectKey) -> None:
-        """Stop relying on the last apply, because another one begins and may break off.
+        """Invalidate the last apply, because a new one begins and may fail half-way.
 
-        Its inventory stays known: what it wrote must not be forgotten.
+        Its inventory stays, because its objects still exist.
         """
         if applied := self._applied.get(key):
             applied.fingerprint = ""
 
     def forget(self, key: ObjectKey) -> None:
-        """Drop what is known: the object is gone."""
+        """Drop the cache of a deleted Kustomization."""
         self._applied.pop(key, None)
         self._asked.pop(key, None)
 
 
 def settings(obj: Kustomization, inputs: Inputs, *, cluster: int) -> str:
-    """Return the digest of what determines an apply beside the sources.
+    """Return the digest (SHA-256, hex) of all inputs of an apply except the sources.
 
-    A kubeconfig can change without the spec, and even the same cluster has other watches then.
+    ``cluster`` is the number of the cluster, because a kubeconfig can change without the spec, and
+    then even the same cluster has new watches.
     """
     meta = obj.metadata
     return _digest(meta.uid, str(meta.generation), *inputs.versions, str(cluster))
 
 
 def fingerprint(settings: str, sources: Sources) -> str:
-    """Return the digest of everything that determines what would be applied, and how, and where."""
+    """Return the digest (SHA-256, hex) of all inputs of an apply."""
     return _digest(settings, *sources.digests, sources.revision)
 
 

@@ -1,12 +1,13 @@
-"""What a reconcile would change now: the same way as a pass, up to the dry-run, and no further.
+"""Plans: what a reconciliation would change now.
 
-The build is the reconciler's own, with its keys and variables; the server is asked as the identity
-that would apply, on the cluster that would be applied to. So a plan shows nobody more than the
-account of the Kustomization may read, and refuses what a pass would refuse. It writes nothing: no
-status, no event, no finalizer, and the memory and the watches of the passes are left alone.
+A plan goes through the stages of a reconciliation up to the dry-run. It builds with the same keys
+and variables, and sends the dry-run with the same identity to the same cluster. So a plan shows
+only what the account of the Kustomization may read, and fails if a reconciliation would fail. It
+writes no status, event or finalizer, and does not change the caches and watches of reconciliations.
 
-Dependencies and suspension do not prevent a plan: people ask then. Values of Secrets are masked,
-and so is every value of another object that holds one, decrypted or substituted.
+Dependencies and suspension do not prevent a plan, because users need plans in these states too.
+Values of Secrets are masked. So is every value of another object that contains a decrypted or
+substituted secret value.
 """
 
 import asyncio
@@ -35,21 +36,24 @@ from toolkit.kube.reconciliation import require_spec
 from toolkit.objects import ObjectRef
 
 _SECONDS: Final = 30.0
-"""Of the deadline that a build may take."""
+"""Deadline of the build of a plan."""
 _PARALLEL: Final = 8
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planner:
-    """Makes plans from the stages of the passes."""
+    """Computes plans with the stages of reconciliations."""
 
     stages: KustomizationReconciler
     revisions: Retained
 
     async def plan(self, obj: Kustomization, revision: str = "") -> Plan:
-        """Return what a reconcile of a revision would change; with none, of the current one.
+        """Return what a reconciliation of ``revision``, by default the current one, would change.
 
-        Raises a typed error, as a pass would, with a message that shows no secret value.
+        Messages of errors show no secret value.
+
+        Raises:
+            PenstockError: the error with which a reconciliation would fail.
         """
         require_spec(obj)
         stages = self.stages
@@ -91,7 +95,7 @@ async def _found(
 
 
 def _inventory(obj: Kustomization) -> Sequence[ObjectRef]:
-    """Return what would be pruned if it left the build."""
+    """Return the objects that would be pruned if they were no longer in the build."""
     listed = obj.status.inventory
     if not obj.spec.prune or listed is None:
         return ()
@@ -99,11 +103,11 @@ def _inventory(obj: Kustomization) -> Sequence[ObjectRef]:
 
 
 async def at(sources: Sources, revision: str, revisions: Retained) -> Sources:
-    """Return the sources as they were at a revision, by its name or digest.
+    """Return the sources at an earlier revision, given by its name or digest.
 
     Raises:
-        UnknownRevisionError: nothing is stored of it, or it is one of several sources together.
-        TransientError: what is stored cannot be found out.
+        UnknownRevisionError: the revision is not stored, or the build has several sources.
+        TransientError: the artifact store cannot be asked.
     """
     mount = sources.primary
     if revision == sources.revision or names(revision, mount.artifact):

@@ -1,9 +1,9 @@
-"""From artifacts to the objects to apply: extract, decrypt, build, substitute, label.
+"""Render artifacts to the objects to apply: extract, decrypt, build, substitute, label.
 
-Values in, values out: nothing here talks to a cluster. Files are decrypted only if the build reads
-them: the first build reports which encrypted files it met, the second one sees their plaintext in
-memory, or only the carriers of Secrets that are decrypted at admission (``carriers``). Plaintext
-never touches the disk.
+Nothing here sends requests to a cluster. A file is decrypted only if the build reads it: the first
+build reports the encrypted files that it has read. The second build gets their plaintext from
+memory, or the carriers of Secrets that are decrypted at admission (``carriers``). Plaintext is
+never written to disk.
 """
 
 import asyncio
@@ -49,7 +49,7 @@ TRANSFORMATIONS: Final = (
     "ignoreMissingComponents",
     "buildMetadata",
 )
-"""The spec fields that are injected into the kustomization of the path."""
+"""The fields of the spec that are added to the kustomization file at ``spec.path``."""
 
 _Files = Mapping[str, bytes]
 _NO_FILES: Final[_Files] = MappingProxyType({})
@@ -57,9 +57,10 @@ _NO_FILES: Final[_Files] = MappingProxyType({})
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rendered:
-    """The objects of a revision, ready to apply, and what no message about them may show.
+    """The objects of a revision, ready to apply, and the secret values that messages must not show.
 
-    ``footprint`` is what they depend on in the sources; it is empty where that is not known.
+    ``footprint`` identifies the files of the sources that the objects depend on. It is empty if
+    that is unknown.
     """
 
     objects: tuple[Json, ...] = field(repr=False)
@@ -69,7 +70,7 @@ class Rendered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Renderer:
-    """The stages of a build and what they need."""
+    """The stages of a build, with the workers and caches that they use."""
 
     pool: WorkerPool
     fetcher: Fetcher
@@ -78,9 +79,11 @@ class Renderer:
     async def render(
         self, obj: Kustomization, sources: Sources, inputs: Inputs, *, seconds: float
     ) -> Rendered:
-        """Build the revision.
+        """Build the objects of the sources; ``seconds`` limits each build.
 
-        Raises a typed error whose message names the file or object at fault, and no secret value.
+        Raises:
+            PenstockError: the build failed. The message names the file or object with the error,
+                and shows no secret value.
         """
         async with self._extracted(sources) as mounts:
             built = await self._build(obj, mounts, inputs, seconds=seconds)
@@ -96,10 +99,12 @@ class Renderer:
         return Rendered(objects=objects, redaction=hidden, footprint=built.footprint)
 
     async def unchanged(self, sources: Sources, since: Footprint, *, seconds: float) -> bool:
-        """Tell whether a build of ``sources`` would read what the build of ``since`` has read.
+        """Tell whether a build of ``sources`` would read the same content as in ``since``.
 
-        Raises a typed error if the sources cannot be had. If the engine cannot tell, a build says
-        why.
+        False also means that the engine failed to determine it; then the build reports the error.
+
+        Raises:
+            PenstockError: an artifact cannot be fetched.
         """
         async with self._extracted(sources) as mounts:
             paths = {path: extracted.path for path, extracted in mounts.items()}
@@ -150,7 +155,7 @@ class Renderer:
         *,
         seconds: float,
     ) -> Rendered:
-        """Build once, and again with decrypted files if it read encrypted ones."""
+        """Build, and build again with decrypted files if the first build read encrypted ones."""
         suspects = await _suspects(mounts) if inputs.keys is not None else frozenset()
         build = kustomize.Build(
             mounts={path: extracted.path for path, extracted in mounts.items()},
@@ -163,7 +168,7 @@ class Renderer:
         try:
             rendered = await kustomize.build(self.pool, build, timeout=seconds)
         except kustomize.BuildError as error:
-            # an encrypted patch or kustomization cannot be read as it is
+            # The build cannot parse an encrypted patch or kustomization file.
             if not error.encrypted or inputs.keys is None:
                 raise
             encrypted = error.encrypted
@@ -182,14 +187,14 @@ class Renderer:
         if inputs.admission:
             if built := await self._build_encrypted(obj, work, inputs):
                 return built
-            work = replace(work, known=False)  # the attempts have read as well
+            work = replace(work, known=False)  # These builds have read files too.
         return await self._build_clear(work, inputs.keys, paths=encrypted)
 
     async def _build_encrypted(
         self, obj: Kustomization, work: "_Work", inputs: Inputs
     ) -> Rendered | None:
-        """Build with as many files encrypted as possible; None if all have to be in clear."""
-        assert inputs.keys is not None  # noqa: S101 -- the caller has looked
+        """Build with as many encrypted files as possible; None if all must be decrypted."""
+        assert inputs.keys is not None  # noqa: S101 - the caller has checked
         substitutes = obj.spec.post_build is not None
         carried = await asyncio.to_thread(carriers.carry, work.encrypted, substitutes=substitutes)
         clear: frozenset[str] = frozenset()
@@ -199,7 +204,8 @@ class Renderer:
             try:
                 built = await self._build_clear(work, inputs.keys, paths=clear, carried=carried)
             except TransientError:
-                # A patch or a generator needs plaintext, or it fails in clear too and says so.
+                # A patch or a generator may need plaintext. If not, the build with decrypted files
+                # fails too and reports the error.
                 needed = frozenset(raw)
             else:
                 found = await asyncio.to_thread(carriers.sort, built.objects, raw, carried)
@@ -216,7 +222,7 @@ class Renderer:
     async def _build_clear(
         self, work: "_Work", keys: Keys, *, paths: Collection[str], carried: _Files = _NO_FILES
     ) -> Rendered:
-        """Build with the files at ``paths`` in clear."""
+        """Build with the files at ``paths`` decrypted."""
         works = [functools.partial(_decrypt_file, path, work.files[path]) for path in paths]
         files = dict(zip(paths, await keys.each(works), strict=True))
         laid = {**carried, **{path: file.clear for path, file in files.items()}}
@@ -237,9 +243,10 @@ class Renderer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Work:
-    """A build that met encrypted files; ``before`` are its objects, as far as it came.
+    """A build that read encrypted files; ``before`` are its objects, empty if the build failed.
 
-    ``build`` has the questions of that build; ``known`` says that no other build has read files.
+    ``build`` has the questions of that build's footprint. ``known`` tells that no other build has
+    read files since, so the footprint is complete.
     """
 
     build: kustomize.Build
@@ -250,13 +257,13 @@ class _Work:
 
     @property
     def encrypted(self) -> dict[str, bytes]:
-        """Return the files that are documents; others only speak of ciphertext."""
+        """Return the files that are SOPS documents; others only contain text like ciphertext."""
         return {path: file for path, file in self.files.items() if sops.is_encrypted(file)}
 
 
 @dataclass(frozen=True, slots=True)
 class _Decrypted:
-    """A file as it stands in the source, and in clear."""
+    """A file as it is in the source, and its plaintext."""
 
     raw: bytes
     clear: bytes = field(repr=False)
@@ -268,7 +275,7 @@ def _transformations(obj: Kustomization) -> Json:
 
 
 async def _suspects(mounts: Mapping[str, Extracted]) -> frozenset[str]:
-    """Return the paths in the build tree that hold ciphertext; each revision is scanned once."""
+    """Return the paths of files with ciphertext; each revision is scanned only once."""
     found: set[str] = set()
     for mount, extracted in mounts.items():
         prefix = f"{mount}/" if mount else ""
@@ -281,7 +288,7 @@ def _read_files(paths: Iterable[str], mounts: Mapping[str, Extracted]) -> dict[s
 
 
 def _decrypt_file(path: str, raw: bytes, keys: KeyRing) -> _Decrypted:
-    if not sops.is_encrypted(raw):  # it only speaks of ciphertext
+    if not sops.is_encrypted(raw):  # The file only contains text like ciphertext.
         return _Decrypted(raw, raw)
     try:
         return _Decrypted(raw, sops.decrypt(raw, sops.format_of(path), keys))
@@ -290,16 +297,16 @@ def _decrypt_file(path: str, raw: bytes, keys: KeyRing) -> _Decrypted:
 
 
 def _locate(path: str, mounts: Mapping[str, Extracted]) -> Path:
-    """Return the file of a build-tree path: the longest mount that holds it wins."""
+    """Return the file of a path in the build tree, from the longest mount that contains it."""
     holders = [mount for mount in mounts if not mount or path.startswith(f"{mount}/")]
     mount = max(holders, key=len)
     return mounts[mount].path / path[len(mount) :].lstrip("/")
 
 
 async def _decrypt_objects(objects: tuple[Json, ...], inputs: Inputs) -> tuple[Json, ...]:
-    """Decrypt what is still ciphertext after the build; refuse what stays so.
+    """Decrypt Secrets that are still encrypted after the build; refuse other ciphertext.
 
-    What is decrypted at admission is left alone.
+    Carriers, which are decrypted at admission, stay unchanged.
     """
     here = [obj for obj in objects if not (inputs.admission and carriers.opted(obj))]
     if inputs.keys is not None:
@@ -313,7 +320,7 @@ async def _decrypt_objects(objects: tuple[Json, ...], inputs: Inputs) -> tuple[J
 
 
 def _with_documents(objects: Sequence[Json]) -> list[int]:
-    """Return which of the objects are Secrets with documents to decrypt."""
+    """Return the indexes of the objects that are Secrets with documents to decrypt."""
     return [
         index
         for index, obj in enumerate(objects)
@@ -331,7 +338,10 @@ def _require_clear(objects: Sequence[Json], *, configured: bool) -> None:
 
 
 def _encrypted(ref: ObjectRef, field: str, *, configured: bool) -> TransientError:
-    """Tell what stays encrypted; without ``spec.decryption`` in Flux's words, and by its reason."""
+    """Return the error for ciphertext in an object.
+
+    Without ``spec.decryption``, wording and reason are those of Flux.
+    """
     if configured:
         return TransientError(
             f"{ref} is SOPS encrypted at {field}; encrypt it as a whole file to apply it",

@@ -1,4 +1,4 @@
-"""What the flags decide for every Kustomization of this process."""
+"""Settings of the process that apply to every Kustomization."""
 
 from dataclasses import dataclass
 
@@ -17,7 +17,7 @@ from toolkit.kube.options import Options
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """The settings that a pass needs."""
+    """The settings that a reconciliation needs."""
 
     concurrent_ssa: int
     overridden: frozenset[str] = frozenset()
@@ -27,7 +27,7 @@ class Settings:
 
     @classmethod
     def of(cls, options: Options) -> "Settings":
-        """Take them from the flags; feature gates are Flux's (kustomize-controller 1.9)."""
+        """Return the settings from flags; feature gates are those of kustomize-controller 1.9."""
         gates = options.feature_gates
         return cls(
             concurrent_ssa=options.concurrent_ssa,
@@ -38,9 +38,9 @@ class Settings:
         )
 
     def apply_options(self, obj: Kustomization, *, recheck: bool = False) -> ApplyOptions:
-        """Return how the objects of this Kustomization are applied.
+        """Return the options for applying the objects of this Kustomization.
 
-        ``recheck`` asks the API server about objects that are known to be unchanged as well.
+        ``recheck`` sends also objects that the watches show as unchanged.
         """
         return ApplyOptions(
             owner=Owner(namespace=obj.metadata.namespace, name=obj.metadata.name),
@@ -55,7 +55,7 @@ class Settings:
 
 
 def _group_kind(text: str) -> GroupKind:
-    """Read ``group/Kind``, or ``Kind`` of the core group."""
+    """Parse ``group/Kind``, or ``Kind`` for the core group."""
     group, _, kind = text.rpartition("/")
     return group, kind
 

@@ -1,8 +1,8 @@
-"""How a pass that has applied everything ends: at once, or when its objects are healthy.
+"""The end of a reconciliation after the apply: at once, or when the objects are healthy.
 
-A wait holds no worker. While objects are on their way the pass ends with Ready=Unknown; the watches
-start the next one when the verdict is there. At every interval health is looked at again, in the
-watches' memory, which costs no request.
+A wait does not occupy a worker. While objects are not ready, the reconciliation ends with
+Ready=Unknown, and the watches start the next one when the verdict is final. Each interval checks
+the health again in the caches of the watches, which costs no request.
 """
 
 import contextlib
@@ -32,9 +32,10 @@ HEALTHY: Final = "Healthy"
 
 
 def awaited(obj: Kustomization, changes: ChangeSet) -> tuple[ObjectRef, ...]:
-    """Return the objects whose health counts: all applied ones, or those of ``healthChecks``.
+    """Return the objects to wait for.
 
-    A Kustomization that is part of its own build is not waited for.
+    With ``spec.wait`` these are all applied objects, otherwise those of ``spec.healthChecks``. A
+    Kustomization that is part of its own build is left out.
     """
     own = ("kustomize.toolkit.fluxcd.io", "Kustomization", obj.metadata.namespace)
     if obj.spec.wait:
@@ -45,14 +46,14 @@ def awaited(obj: Kustomization, changes: ChangeSet) -> tuple[ObjectRef, ...]:
 
 
 def sent(changes: ChangeSet) -> list[ObjectRef]:
-    """Return the objects that were applied; about a skipped one perhaps nobody was asked."""
+    """Return the applied objects without skipped ones, for which access may not be checked."""
     return [entry.ref for entry in changes.entries if entry.action != "skipped"]
 
 
 async def progress(rec: Pass, sources: Sources) -> str:
-    """Show what the pass is about; return the message.
+    """Set the conditions of a reconciliation in progress, and return their message.
 
-    It is the same before the apply and while health is awaited, so it costs one status patch.
+    The message is the same before the apply and during the wait, so it costs one status patch.
     """
     spec = rec.obj.spec
     waits = spec.wait or spec.health_checks
@@ -67,7 +68,7 @@ async def progress(rec: Pass, sources: Sources) -> str:
 
 @contextlib.contextmanager
 def announced(rec: Pass) -> Iterator[None]:
-    """Restore the condition Healthy if the apply fails: nothing is awaited then."""
+    """Restore the condition Healthy if the apply fails, because then there is no wait."""
     before = conditions.find(rec.conditions, HEALTHY)
     try:
         yield
@@ -79,12 +80,12 @@ def announced(rec: Pass) -> Iterator[None]:
 async def settle(
     rec: Pass, sources: Sources, cluster: Cluster, applied: Applied, *, fail_fast: bool
 ) -> Outcome:
-    """Conclude the pass by the health of what was applied.
+    """Return the outcome of a reconciliation, which depends on the health of applied objects.
 
     With ``fail_fast`` one failed object ends the wait.
 
     Raises:
-        HealthCheckError: an object failed, or the time is up.
+        HealthCheckError: an object failed, or the timeout has expired.
     """
     if applied.awaited:
         if applied.was_healthy is None:
@@ -118,10 +119,10 @@ def _wait(obj: Kustomization, applied: Applied, *, fail_fast: bool) -> Wait:
 
 
 def _judge(rec: Pass, sources: Sources, verdict: Verdict, applied: Applied) -> str:
-    """Mark the condition Healthy; return the text of an event if the health is news.
+    """Set the condition Healthy; return the text of an event if the health has changed.
 
     Raises:
-        HealthCheckError: an object failed, or the time is up.
+        HealthCheckError: an object failed, or the timeout has expired.
     """
     took = format_duration(verdict.seconds)
     was_healthy, applied.was_healthy = applied.was_healthy, None
@@ -171,14 +172,17 @@ def _concluded(rec: Pass, sources: Sources, applied: Applied, *, passed: str) ->
 
 
 def _tell(rec: Pass, applied: Applied, *, passed: str) -> None:
-    """Emit Flux's events of a pass that ended well; the cluster gets one Event with their texts."""
+    """Send Flux's events of a successful reconciliation.
+
+    The cluster gets one Event with all texts.
+    """
     wanted = "requested" in rec.triggers or not _is_ready(rec)
-    # Flux tells of the end of every pass. One that wrote nothing is not news, unless for those who
-    # set the status of a new commit: they are told by notifications alone.
+    # Flux sends an event at the end of every reconciliation. Without changes, only Providers that
+    # set the status of a new commit need it, so it goes only to the notification controller.
     ends = wanted or not applied.settled
     shown = wanted or applied.changed
     if passed:
-        # the reason that Ready has meanwhile, as in Flux
+        # The reason of Ready at this time, as in Flux.
         rec.event("info", "Progressing", passed, cluster=not (ends and shown))
     if ends:
         seconds = time.monotonic() - applied.started
@@ -193,7 +197,7 @@ def _tell(rec: Pass, applied: Applied, *, passed: str) -> None:
 
 
 def _finished(obj: Kustomization, *, seconds: float) -> str:
-    """Return the text of the event of a pass that ended well."""
+    """Return the text of the event of a successful reconciliation."""
     took, interval = format_duration(seconds), format_duration(obj.spec.interval_seconds)
     return f"Reconciliation finished in {took}, next run in {interval}"
 
@@ -207,7 +211,8 @@ def _checked(
 ) -> ObjectRef:
     """Return the object that a health check names.
 
-    Without an API version it is the kind as applied here, else one of the core group.
+    Without an API version, the version is that of an applied object of the same kind, or else
+    ``v1``.
     """
     gvk = GroupVersionKind.parse(check.api_version, check.kind)
     if not check.api_version:

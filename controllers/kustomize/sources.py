@@ -1,7 +1,8 @@
-"""Which artifacts a Kustomization is built from, and whether it may use them.
+"""The artifacts of a Kustomization's build, and whether the Kustomization may use them.
 
-``spec.sourceRef`` is the root of the build; ``spec.sourceRefs`` are mounted at their paths. The
-revision of a composed build names every part, so a change of any part is a new revision.
+``spec.sourceRef`` is the root of the build tree; ``spec.sourceRefs`` are mounted at their paths.
+The revision of a build with several sources contains the revision of each, so a change of any
+source is a new revision.
 """
 
 from collections.abc import Callable, Iterator, Mapping
@@ -25,30 +26,30 @@ class _Status(Protocol):
 
 
 class SourceView(Protocol):
-    """The part of a source object that consumers may rely on."""
+    """The fields of a source that its users may read."""
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Return namespace, name and the like."""
+        """Return the metadata."""
 
     @property
     def status(self) -> _Status:
-        """Return what was stored last."""
+        """Return the status, which has the stored artifact."""
 
 
 class SourcePolicy(Protocol):
-    """Which sources may be used (``controllers.sourcepolicies``)."""
+    """Decides which sources may be used (``controllers.sourcepolicies``)."""
 
     def check(self, obj: SourceView) -> object:
-        """Let a source be used, or raise ``AccessDeniedError``."""
+        """Raise ``AccessDeniedError`` if a policy forbids the source."""
 
     def check_artifact(self, obj: SourceView, metadata: Mapping[str, str]) -> object:
-        """Let an artifact with these metadata be used, or raise ``AccessDeniedError``."""
+        """Raise ``AccessDeniedError`` if a policy forbids an artifact with these metadata."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mount:
-    """One artifact and the directory of the build tree where it appears; ``""`` is the root."""
+    """An artifact, and its directory in the build tree; ``""`` is the root."""
 
     path: str
     ref: ObjectRef
@@ -56,46 +57,46 @@ class Mount:
 
     @property
     def owner(self) -> Owner:
-        """Return whose artifact it must be."""
+        """Return the source as the owner that the artifact must have."""
         return Owner(kind=self.ref.gvk.kind, namespace=self.ref.namespace, name=self.ref.name)
 
     @property
     def verified(self) -> str:
-        """Return who signed this artifact, in words; empty if nobody had to."""
+        """Return the signer of the artifact for messages; empty if no signature was required."""
         return signer(self.ref, self.artifact)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sources:
-    """Everything a build reads."""
+    """The sources of a build."""
 
     mounts: tuple[Mount, ...]
 
     @property
     def primary(self) -> Mount:
-        """Return the source at the root, or the first one where none is."""
+        """Return the source at the root, or the first one if there is none at the root."""
         return next((mount for mount in self.mounts if not mount.path), self.mounts[0])
 
     @property
     def revision(self) -> str:
-        """Return the revision to report: the root's, then ``path=revision`` of the others."""
+        """Return the revision to report: that of the root, and ``path=revision`` of the others."""
         return self._told(lambda artifact: artifact.revision)
 
     @property
     def origin_revision(self) -> str:
-        """Return the upstream revision that a source passed on in its artifact's metadata."""
+        """Return the upstream revision from the metadata of the primary artifact, or empty."""
         metadata = self.primary.artifact.metadata or {}
         return str(metadata.get("org.opencontainers.image.revision", ""))
 
     @property
     def digest(self) -> str:
-        """Return the digest to report, of each part as ``revision`` has them."""
+        """Return the digest to report, in the form of ``revision``."""
         return self._told(lambda artifact: artifact.digest)
 
     @property
     def origin(self) -> Origin:
-        """Return what writes that come from here claim."""
-        # one part that nobody vouches for may shape any object of a composed build
+        """Return the provenance of objects that are built from these sources."""
+        # An unsigned source can change any object of a build with several sources.
         vouched = all(mount.verified for mount in self.mounts)
         return Origin(
             source=self.primary.ref,
@@ -106,7 +107,7 @@ class Sources:
 
     @property
     def digests(self) -> tuple[str, ...]:
-        """Return what identifies the content: each mount's path and digest."""
+        """Return ``path=digest`` for each mount, which identifies the content."""
         return tuple(f"{mount.path}={mount.artifact.digest}" for mount in self.mounts)
 
     def _told(self, part: Callable[[Artifact], str]) -> str:
@@ -119,7 +120,7 @@ class Sources:
 
 
 class SourceReader:
-    """Looks sources up in the informers of their kinds."""
+    """Reads sources from the informers, and enforces ReferenceGrants and SourcePolicies."""
 
     def __init__(
         self,
@@ -136,10 +137,11 @@ class SourceReader:
         """Return the artifacts to build from.
 
         Raises:
-            StalledError: a source kind is not served.
-            AccessDeniedError: a reference crosses namespaces and may not, or a policy forbids the
-                source, which may be suspended or made by a third party.
-            WaitingError: a source does not exist or has no artifact yet, or policies are not known.
+            StalledError: this process does not watch the kind of a source.
+            AccessDeniedError: no grant allows a reference to another namespace, or a policy forbids
+                a source, even if it is suspended or made by a third party.
+            WaitingError: a source does not exist or has no artifact yet, or policies have not been
+                listed yet.
         """
         mounts = tuple(
             Mount(path=path, ref=ref, artifact=self._artifact(obj, ref))
@@ -148,10 +150,10 @@ class SourceReader:
         return Sources(mounts=mounts)
 
     def require_allowed(self, sources: Sources) -> None:
-        """Let artifacts be used that are not those of the sources' status.
+        """Require that policies allow artifacts that are not in the status of the sources.
 
         Raises:
-            AccessDeniedError: a policy forbids where one was fetched from, or who signed it.
+            AccessDeniedError: a policy forbids the origin or the signer of an artifact.
         """
         for mount in sources.mounts:
             key = ObjectKey(mount.ref.namespace, mount.ref.name)
@@ -160,15 +162,15 @@ class SourceReader:
                 self._sources.check_artifact(source, mount.artifact.metadata)
 
     def references(self, obj: Kustomization) -> Iterator[tuple[str, ObjectRef]]:
-        """Yield mount path and source of every reference of the spec."""
+        """Yield mount path and source of every source reference in the spec."""
         own = obj.metadata.namespace
         for path, ref in obj.spec.mounts.items():
             yield path, self._ref(ref.kind, ref.namespace or own, ref.name)
 
     def current(self, obj: Kustomization, sources: Sources, other: object) -> bool:
-        """Tell whether a Kustomization with the sources of ``obj`` has applied them as they are.
+        """Tell whether ``other`` has applied the current revision of the sources of ``obj``.
 
-        What is made from anything else is current.
+        An object with other sources counts as current.
         """
         if not isinstance(other, Kustomization):
             return True

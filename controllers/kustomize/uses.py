@@ -1,4 +1,4 @@
-"""What a Kustomization uses beside its dependencies, for waking it."""
+"""Objects whose changes start a reconciliation of a Kustomization, except its dependencies."""
 
 from controllers.applying.triggers import Used
 from controllers.kustomize import inputs
@@ -12,6 +12,6 @@ def used(obj: Kustomization, reader: SourceReader) -> Used:
     configs = tuple(inputs.references(obj))
     try:
         sources = tuple(ref for _, ref in reader.references(obj))
-    except StalledError:  # an unserved kind is reported by the reconcile
+    except StalledError:  # The reconciliation reports an unserved kind.
         return Used(configs=configs)
     return Used(configs=configs, sources=sources)
