@@ -1,7 +1,8 @@
-"""The ArtifactGenerator reconciler: artifacts made from other artifacts, offered by their own kind.
+"""ArtifactGenerator: build artifacts from other artifacts, and offer them as ExternalArtifacts.
 
-Validate, look the sources up, and if nothing has changed since, that is all. Otherwise fetch,
-build, store, write the ExternalArtifacts, delete those that are not made any more.
+A reconciliation validates the spec and reads the sources from informers. If nothing has changed, it
+ends there. Otherwise it fetches the sources, builds and stores the artifacts, writes the
+ExternalArtifacts, and deletes those that are no longer generated.
 """
 
 import functools
@@ -40,7 +41,7 @@ from toolkit.policy.grants import Grants
 from toolkit.policy.references import References
 
 PERMISSIONS: Final = (
-    # The generators themselves; patch puts the finalizer and the status.
+    # The generators themselves; patch sets the finalizer and the status.
     Rule(
         groups=(ARTIFACT_GENERATOR.group,),
         resources=(ARTIFACT_GENERATOR.plural,),
@@ -51,7 +52,7 @@ PERMISSIONS: Final = (
         resources=(f"{ARTIFACT_GENERATOR.plural}/status",),
         verbs=("get", "patch", "update"),
     ),
-    # What they make.
+    # The generated objects.
     Rule(
         groups=(EXTERNAL_ARTIFACT.group,),
         resources=(EXTERNAL_ARTIFACT.plural,),
@@ -67,13 +68,16 @@ PERMISSIONS: Final = (
 
 _CONCURRENT: Final = 4
 _SETTLE_SECONDS: Final = 1.0
-"""How long changes of the artifacts made are awaited together; most are our own."""
+"""Delay after a change of a generated object, so that the controller's own writes count once."""
 
 
 class ArtifactGeneratorReconciler:
-    """One pass over one generator."""
+    """Reconciles ArtifactGenerators.
 
-    def __init__(  # noqa: PLR0913 - what a pass needs
+    ``known`` waits until grants and SourcePolicies have been listed once.
+    """
+
+    def __init__(  # noqa: PLR0913 - the parts of a reconciliation
         self,
         reader: InputReader,
         builder: Builder,
@@ -91,7 +95,7 @@ class ArtifactGeneratorReconciler:
         self._known = known
 
     async def reconcile(self, rec: Reconciliation[ArtifactGenerator]) -> Outcome:
-        """Make what the spec asks for from what the sources have now."""
+        """Build the artifacts of the spec from the current artifacts of the sources."""
         obj = rec.obj
         if obj.metadata.annotations.get(SWITCH, "").lower() == "disabled":
             message = f"Reconciliation is disabled by the annotation {SWITCH}"
@@ -119,9 +123,9 @@ class ArtifactGeneratorReconciler:
     async def _make(
         self, rec: Reconciliation[ArtifactGenerator], found: Mapping[str, Input]
     ) -> tuple[int, bool]:
-        """Return how many artifacts there are now, and whether that is any different.
+        """Return the number of artifacts, and whether any of them has changed.
 
-        Whatever happens, the inventory holds all that was made and not deleted.
+        Even after an error, the inventory lists all artifacts that were made and not deleted.
         """
         obj = rec.obj
         made = {each.name: each for each in obj.status.inventory}
@@ -138,7 +142,7 @@ class ArtifactGeneratorReconciler:
         return len(made), bool(changed or stale)
 
     async def finalize(self, rec: Reconciliation[ArtifactGenerator]) -> None:
-        """Delete everything that was made; the artifacts go with their objects."""
+        """Delete all generated objects with their artifacts."""
         made = {each.name for each in rec.obj.status.inventory} | self._outputs.owned(rec.obj)
         await self._outputs.delete(rec.obj, sorted(made))
 
@@ -151,7 +155,7 @@ class ArtifactGeneratorReconciler:
         )
 
 
-async def start(  # noqa: PLR0913 - what a component gives
+async def start(  # noqa: PLR0913 - the parts that the component has
     manager: Manager,
     options: Options,
     *,
@@ -164,7 +168,7 @@ async def start(  # noqa: PLR0913 - what a component gives
 ) -> Controller[ArtifactGenerator]:
     """Wire the controller into the manager.
 
-    ``informers`` are those of the sources that are served, by kind; ExternalArtifact must be one.
+    ``informers`` are those of the kinds of sources, by kind; ExternalArtifact must be one.
     """
     external = informers[EXTERNAL_ARTIFACT.kind]
 
@@ -199,7 +203,7 @@ async def start(  # noqa: PLR0913 - what a component gives
         field_manager="gotk-source-watcher",
     )
     _wake(controller, reader, informers, granted)
-    # their sources may be in other namespaces
+    # Sources may be in other namespaces.
     policies.subscribe(waking.by_policy([controller], everywhere=True))
     manager.until_end.push_async_callback(pool.close)
     await manager.until_end.enter_async_context(fetcher)
@@ -213,7 +217,7 @@ def _wake(
     informers: Informers,
     granted: Grants,
 ) -> None:
-    """Reconcile generators when what they use or made, or a grant that they need, changes."""
+    """Reconcile generators when a source, a generated object or a needed grant changes."""
     index = Index()
     controller.informer.subscribe(_indexing(reader, index))
     for informer in informers.values():
@@ -225,13 +229,13 @@ def _wake(
 
 
 def _indexing(reader: InputReader, index: Index) -> Callable[[Change[ArtifactGenerator]], None]:
-    """Note which sources a generator uses, and whose grants it needs."""
+    """Return the handler that indexes the sources of generators, and the grants that they need."""
 
     def handle(change: Change[ArtifactGenerator]) -> None:
         try:
             used = [ref for _, ref in reader.references(change.new)] if change.new else []
         except StalledError:
-            used = []  # the pass tells it
+            used = []  # The reconciliation reports the error.
         own = ObjectRef(inputs.KIND, change.key.namespace, change.key.name)
         index.put(change.key, [*used, *grants.needed(own, used)])
 
@@ -239,7 +243,7 @@ def _indexing(reader: InputReader, index: Index) -> Callable[[Change[ArtifactGen
 
 
 def _guarding(controller: Controller[ArtifactGenerator]) -> Callable[[Change[Any]], None]:
-    """Have a generator look at what it made when that was changed or deleted."""
+    """Return the handler that enqueues a generator when its object is changed or deleted."""
 
     def handle(change: Change[ExternalArtifact]) -> None:
         obj = change.old or change.new

@@ -1,7 +1,7 @@
-"""How the messages of failed sources begin: as Flux's do, because users' filters match that.
+"""The beginnings of error messages of sources. They are Flux's, because users' filters match them.
 
-What we say beyond it (the field, the rule, the remedy) follows. The texts are those of
-source-controller 1.10; they change only with Flux's.
+Penstock's own text (the field, the rule, the remedy) follows. The beginnings are those of
+source-controller 1.10, and change only with Flux.
 """
 
 from collections.abc import Iterator, Mapping
@@ -22,7 +22,7 @@ CHART: Final[Mapping[str, str]] = MappingProxyType(
         "ChartVerificationError": "chart verification error",
     }
 )
-"""What messages begin with, by reason (Flux: ``internal/helm/chart/errors.go``)."""
+"""The beginning of a message, by reason (Flux: ``internal/helm/chart/errors.go``)."""
 
 
 @contextmanager
@@ -32,9 +32,9 @@ def beginning(
     but: tuple[type[PenstockError], ...] = (),
     reason: str | None = None,
 ) -> Iterator[None]:
-    """Begin the message of a failure of these kinds with ``context``, and give it the reason.
+    """Put ``context`` before the message of errors of these kinds, and set ``reason`` if given.
 
-    Failures of the kinds ``but`` pass as they are.
+    Errors of the kinds ``but`` stay unchanged.
     """
     try:
         yield
@@ -46,7 +46,7 @@ def beginning(
 
 @contextmanager
 def of_chart() -> Iterator[None]:
-    """Begin the message of whatever is wrong with a chart by its reason."""
+    """Put the text of ``CHART`` for the reason before the message of an error about a chart."""
     try:
         yield
     except PenstockError as error:

@@ -1,8 +1,8 @@
-"""Bucket: the objects of a bucket, as files, by their keys.
+"""Bucket: an artifact with the objects of a bucket; the key of an object is the path of its file.
 
-Nothing is fetched when a listing shows the revision that is already stored. The revision stands for
-exactly what is in the artifact: an object that is another one by the time it is fetched fails the
-pass, and the next one lists again.
+If the listing has the stored revision, nothing is fetched. The revision describes exactly the
+content of the artifact: if an object changes between the listing and its fetch, the reconciliation
+fails, and the next one lists again.
 """
 
 import asyncio
@@ -32,20 +32,20 @@ from toolkit.remote.objectstore.errors import (
 from toolkit.remote.objectstore.objectstore import Object, ObjectNotFoundError, ObjectStore
 
 PARALLEL: Final = 100
-"""Objects that one pass fetches at a time (as in Flux)."""
+"""Number of objects that one reconciliation fetches at a time (as in Flux)."""
 
 _EVERYTHING: Final = Ignore.from_rules("!*")
-"""What is ignored was not fetched; nothing more is left out when the artifact is packed."""
+"""Ignored objects are not fetched, so all fetched files are packed."""
 
 _BATCH: Final = 1000
 
 _APART: Final = (CredentialsError, BucketNotFoundError)
-"""Failures that Flux tells without what was being done."""
+"""Errors that Flux reports without the name of the operation."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketUpstream(Upstream):
-    """The objects that are there now, and how to get them."""
+    """The listed objects, and the place with the credentials to fetch them."""
 
     found: Found
     index: Index
@@ -61,7 +61,7 @@ class BucketSource:
     bounds: Limits = limits.DEFAULT
 
     async def resolve(self, obj: Bucket, scratch: Scratch) -> BucketUpstream:
-        """List the bucket; only its ``.sourceignore`` is read."""
+        """List the bucket; the only object that is read is ``.sourceignore``."""
         found, name = await self.places.find(obj), obj.spec.bucket_name
         async with self._open(found, obj.spec, "list") as store:
             with beginning(
@@ -80,7 +80,7 @@ class BucketSource:
         )
 
     async def fetch(self, obj: Bucket, upstream: BucketUpstream, into: Path) -> Fetched:
-        """Fetch the objects that were listed, some at a time."""
+        """Fetch the listed objects, at most ``parallel`` at a time."""
         objects = upstream.index.objects
         directories = upstream.index.directories
         await asyncio.to_thread(_make, into, directories)
@@ -99,14 +99,14 @@ class BucketSource:
         return f"stored artifact: revision '{artifact.revision}'"
 
     def reason(self, artifact: Artifact) -> str:  # noqa: ARG002  # one for all
-        """Return the reason beside the message."""
+        """Return the reason of Ready for a stored artifact."""
         return SUCCEEDED
 
     @asynccontextmanager
     async def _open(
         self, found: Found, spec: BucketSpec, action: str
     ) -> AsyncIterator[ObjectStore]:
-        """Open the bucket for as long as ``spec.timeout``."""
+        """Open the bucket for at most ``spec.timeout``."""
         try:
             async with (
                 ObjectStore(found.place, timeout=spec.timeout_seconds) as store,
@@ -126,7 +126,7 @@ class BucketSource:
         collector = Collector(spec.bucket_name, bounds=self.bounds)
         async for batch in _batches(store.list(spec.prefix)):
             collector.count(len(batch))
-            # Without rules a thread would cost more than it spares.
+            # Without rules a thread would cost more than it saves.
             taken = await threads.run(partial(sieve.take, batch)) if sieve else sieve.take(batch)
             collector.add(taken)
         return collector.index()
@@ -142,13 +142,13 @@ class BucketSource:
 
 
 async def _drain(store: ObjectStore, pending: Iterator[Object], into: Path) -> None:
-    """Fetch one object after the other, of those that nobody else has taken."""
+    """Fetch objects one after the other, until the shared iterator is empty."""
     for found in pending:
         await store.read(found.key, into / found.key, limit=found.size, expect=found)
 
 
 async def _rules(store: ObjectStore, spec: BucketSpec, scratch: Path) -> Sieve:
-    """Return the rules of the spec, and of the ``.sourceignore`` at the bucket's root."""
+    """Return the ignore rules of the spec and of ``.sourceignore`` at the root of the bucket."""
     path = scratch / "sourceignore"
     try:
         await store.read(ignore.FILE, path, limit=ignore.MAX_FILE)

@@ -1,8 +1,10 @@
-"""Which objects of a bucket make its artifact, and the revision that follows from them.
+"""The objects of a bucket that go into its artifact, and the revision computed from them.
 
-Pure, but for reading the rules: keys come from anyone who may write to the bucket, so each is
-judged before it becomes a path. The revision is the digest of all keys and entity tags, in Flux's
+Keys are untrusted: they come from anyone who may write to the bucket. So each key is validated
+before it becomes a path. The revision is the digest of all keys and entity tags, sorted, in Flux's
 form (source-controller ``internal/index``), so it does not depend on the order of the listing.
+
+No IO.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -20,27 +22,27 @@ from toolkit.errors import PenstockError, StalledError, TransientError
 from toolkit.remote.objectstore.objectstore import Object
 
 MAX_LISTED: Final = 1_000_000
-"""Objects that are looked at, those included that are ignored."""
+"""Limit of listed objects, including ignored ones."""
 
 _REMEMBERED: Final = 10_000
 _DEEPEST: Final = 2 * limits.DEFAULT.depth
 
 _UNWRITABLE: Final = frozenset({"Cc", "Cs", "Zl", "Zp"})
-"""Control characters, halves of characters, and what some take for the end of a line."""
+"""Unicode categories: control characters, surrogates, line and paragraph separators."""
 
 _LONGEST_NAME: Final = 255
-"""Bytes of a path's segment that a file system takes."""
+"""Limit of file systems for a segment of a path, in bytes."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """The objects that are taken, sorted by key."""
+    """The objects of the artifact, sorted by key."""
 
     objects: tuple[Object, ...]
 
     @property
     def revision(self) -> str:
-        """Return ``sha256:<hex>`` of one line an object: key, space, entity tag."""
+        """Return ``sha256:<hex>`` over one line per object: key, space, entity tag."""
         digest = sha256()
         for found in self.objects:
             digest.update(f"{found.key} {found.etag}\n".encode())
@@ -48,15 +50,16 @@ class Index:
 
     @property
     def directories(self) -> list[str]:
-        """Return the directories that the objects lie in, a directory before its content."""
+        """Return the directories of all objects; a parent comes before its children."""
         return sorted({above for found in self.objects for above in _above(found.key)})
 
 
 class Sieve:
-    """Tells which keys the rules of ``.sourceignore`` and of ``spec.ignore`` leave out.
+    """Filters keys by the rules of ``.sourceignore`` and ``spec.ignore``.
 
-    The last rule that matches a key, or a directory above it, wins. No rules are built in, as what
-    lies in a bucket was put there on purpose (as in Flux); only ``.git`` is never part of a source.
+    The last rule that matches a key, or a directory above it, wins. As in Flux there are no
+    built-in rules, because objects are put into a bucket on purpose. Only ``.git`` is always
+    ignored.
     """
 
     def __init__(self, patterns: Sequence[Pattern]) -> None:
@@ -68,17 +71,18 @@ class Sieve:
         """Compile the rules; those of the spec come last.
 
         Raises:
-            TransientError: a rule of the file cannot be understood (reason SourceIgnoreError).
-            StalledError: one of the spec cannot.
+            TransientError: a rule of the file is invalid (reason SourceIgnoreError).
+            StalledError: a rule of the spec is invalid (reason SourceIgnoreError).
         """
         return cls([*_compiled(file, FILE, TransientError), *_compiled(spec, "spec.ignore")])
 
     def take(
         self, objects: Iterable[Object], checkpoint: Checkpoint = threads.go_on
     ) -> list[Object]:
-        """Return the objects that are not left out; "folders" and the rules' own file always are.
+        """Return the objects that are not ignored.
 
-        Costs time by objects and rules: call it in a thread if there are rules.
+        "Folder" objects and ``.sourceignore`` are always ignored. The time is proportional to
+        objects times rules, so call it in a thread if there are rules.
         """
         taken = []
         for found in objects:
@@ -95,7 +99,7 @@ class Sieve:
             return False
         if len(self._known) > _REMEMBERED:
             self._known.clear()
-        # Deeper than that nothing is taken anyway.
+        # Deeper keys are refused later.
         parts = tuple(key.split("/", _DEEPEST)[:_DEEPEST])
         best = self._rule(parts, is_directory=False)
         for end in range(1, len(parts)):
@@ -106,7 +110,7 @@ class Sieve:
         return best < len(self._patterns) and not self._patterns[best].negated
 
     def _rule(self, parts: tuple[str, ...], *, is_directory: bool) -> int:
-        """Return the place of the first rule that matches, of those that win over the others."""
+        """Return the index of the matching rule with the highest precedence."""
         for place, pattern in enumerate(self._patterns):
             if pattern.matches(parts, is_directory=is_directory):
                 return place
@@ -114,7 +118,7 @@ class Sieve:
 
 
 class Collector:
-    """Gathers what a listing brings, within bounds, and makes the index of it."""
+    """Collects the objects of a listing within limits, and makes the index."""
 
     def __init__(self, bucket: str, *, bounds: Limits = limits.DEFAULT) -> None:
         self._bucket = bucket
@@ -124,20 +128,20 @@ class Collector:
         self._taken: dict[str, Object] = {}
 
     def count(self, listed: int) -> None:
-        """Count what was listed.
+        """Count listed objects.
 
         Raises:
-            TransientError: it is too much.
+            TransientError: the bucket has too many objects.
         """
         self._listed += listed
         if self._listed > MAX_LISTED:
             raise self._wrong(f"lists more than {MAX_LISTED} objects: set spec.prefix")
 
     def add(self, objects: Iterable[Object]) -> None:
-        """Take objects.
+        """Add objects to the index.
 
         Raises:
-            TransientError: a key is not a path below a directory, or the bounds are exceeded.
+            TransientError: a key is not a plain path, or a limit is exceeded.
         """
         for found in objects:
             _check(found.key, self._bounds)
@@ -160,7 +164,7 @@ class Collector:
         """Return the index.
 
         Raises:
-            TransientError: one object's key is a directory of another's.
+            TransientError: the key of one object is a directory in the key of another.
         """
         for key in self._taken:
             for above in _above(key):
@@ -181,18 +185,18 @@ def _is_no_file(key: str) -> bool:
 
 
 def shown(key: str) -> str:
-    """Shorten a key for a message, and keep control characters out of it."""
+    """Return a key for messages: at most 200 characters, control characters escaped."""
     return ascii(key[:200])[1:-1]
 
 
 def _check(key: str, bounds: Limits) -> None:
-    """Refuse a key that is not a path below a directory, spelled out, that a disk can hold."""
+    """Refuse a key that is not a plain relative path which a file system can store."""
     segments = key.split("/")
-    # 1. It leads nowhere else, and there is one way to write it.
+    # 1. The path stays below its root and is in normal form.
     bad = any(segment in ("", ".", "..") for segment in segments)
-    # 2. It can be written into a line, a message and a tar header.
+    # 2. The key fits into one line of text, a message and a tar header.
     bad = bad or not (key.isprintable() or _UNWRITABLE.isdisjoint(map(category, key)))
-    # 3. A file system takes it.
+    # 3. No segment is longer than file systems allow.
     bad = bad or any(len(segment.encode()) > _LONGEST_NAME for segment in segments)
     if bad or len(segments) > bounds.depth:
         raise TransientError(

@@ -1,7 +1,7 @@
-"""Where a Bucket lies and with which credentials it is asked, from its spec and its Secrets.
+"""The address and the credentials of a Bucket, from its spec and its Secrets.
 
-No identity of this process is ever used by itself: a Bucket gets the credentials of its Secret, of
-its provider's identity if it names a provider, or none.
+A Bucket uses the credentials of its Secret, or an identity at its provider if it names a provider,
+or none. The identity of this process is never used without a provider in the spec.
 """
 
 from collections.abc import Mapping
@@ -31,9 +31,9 @@ _REASON: Final = "AuthenticationFailed"
 
 
 class Cloud(Protocol):
-    """Gives credentials for buckets of a provider (``toolkit.remote.cloud.cloud``)."""
+    """Issues credentials for buckets of a cloud provider (``toolkit.remote.cloud.cloud``)."""
 
-    async def bucket(  # noqa: PLR0913  # which bucket, and who asks
+    async def bucket(  # noqa: PLR0913  # the bucket, and the identity
         self,
         provider: str,
         endpoint: str,
@@ -45,23 +45,23 @@ class Cloud(Protocol):
         own_ca: bool = False,
         plain_http: bool = False,
     ) -> SessionKeys | Bearer:
-        """Return keys for S3, else a token; ``who`` is None for this process."""
+        """Return keys for S3, or a token; ``who`` is None for the identity of this process."""
         ...
 
     def drop(self, credential: Expiring) -> bool:
-        """Forget a credential that was refused; tell whether another one may help."""
+        """Drop a refused credential from the cache; return whether a new one may help."""
 
 
 class Accounts(Protocol):
-    """Tells who an object is at a cloud (``toolkit.kube.tokens``)."""
+    """Returns the identity of an object at a cloud provider (``toolkit.kube.tokens``)."""
 
     async def identity(self, namespace: str, account: str) -> Identity | None:
-        """Return the account's identity; None is this process, where no account is named."""
+        """Return the identity of a service account; None, for this process, without an account."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A place, and the credential that a cloud lent for it, to give back if it is refused."""
+    """A place, and the credential of a cloud provider for it, to drop if it is refused."""
 
     place: Place
     lent: SessionKeys | Bearer | None = None
@@ -69,7 +69,7 @@ class Found:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Places:
-    """Finds the place of a Bucket; ``plain_http`` is whether servers without TLS are asked."""
+    """Finds the place of a Bucket; ``plain_http`` allows servers without TLS."""
 
     secrets: Secrets
     cloud: Cloud
@@ -77,11 +77,12 @@ class Places:
     plain_http: bool = True
 
     async def find(self, obj: Bucket) -> Found:
-        """Return the place, with everything that is referred to read anew.
+        """Return the place; all referenced Secrets are read again.
 
         Raises:
-            StalledError: fields contradict each other, or name what is not permitted.
-            TransientError: a Secret is missing or malformed, or a cloud gives no credentials.
+            StalledError: fields contradict each other, or ask for something that is not allowed.
+            TransientError: a Secret does not exist or is invalid, or the cloud provider issues no
+                credentials.
         """
         spec = obj.spec
         _check(spec)
@@ -165,7 +166,7 @@ def _usable(lent: SessionKeys | Bearer) -> Credentials:
 
 
 def _check(spec: BucketSpec) -> None:
-    """Repeat the rules of the definition, for objects that were stored without them."""
+    """Check the rules of the CRD again, for objects that were stored before the rules existed."""
     provider, sts = spec.provider, spec.sts
     if sts and {"aws": "aws", "generic": "ldap"}.get(provider) != sts.provider:
         raise StalledError(

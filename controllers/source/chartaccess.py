@@ -1,6 +1,7 @@
-"""How the server of a HelmRepository is asked: login and certificates out of its Secrets.
+"""Access to the server of a HelmRepository: login and certificates from its Secrets.
 
-Secrets are read in every pass and never kept: a rotated one counts from the next pass on.
+Secrets are read in every reconciliation and never cached, so a rotated Secret takes effect in the
+next one.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -23,9 +24,9 @@ from toolkit.remote.tls import certified
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ChartAccess:
-    """Asks for HelmRepositories, over HTTP and in registries.
+    """Gives access to HelmRepositories over HTTP and in registries.
 
-    ``plain_http`` is whether servers without TLS are asked at all.
+    ``plain_http`` allows servers without TLS.
     """
 
     secrets: Secrets
@@ -33,11 +34,11 @@ class ChartAccess:
     plain_http: bool = True
 
     async def http(self, obj: HelmRepository) -> Endpoint:
-        """Return how a repository with an index is asked.
+        """Return login and TLS settings for a repository with an index.
 
         Raises:
-            StalledError: the URL is not one for HTTP, or without TLS and that is not allowed.
-            TransientError: a Secret is missing or is not what it should be.
+            StalledError: the URL has another scheme, or has no TLS and this is not allowed.
+            TransientError: a Secret does not exist or is invalid.
         """
         scheme = plainhttp.scheme(obj.spec.url)
         if scheme not in ("http", "https"):
@@ -58,12 +59,13 @@ class ChartAccess:
     async def registry(
         self, obj: HelmRepository, repository: Repository
     ) -> AsyncIterator[Registry]:
-        """Give the registry of a chart's repository, as its HelmRepository may see it.
+        """Yield the registry of a chart's repository, with the credentials of the HelmRepository.
 
         Raises:
-            StalledError: TLS is to be left out, and that is not allowed.
-            ChartPullError: the registry could not be asked, there or in the body.
-            TransientError: a Secret is missing or is not what it should be, or no cloud lets us in.
+            StalledError: ``spec.insecure`` is set, and this is not allowed.
+            ChartPullError: the registry failed, when it was opened or in the body.
+            TransientError: a Secret does not exist or is invalid, or the cloud provider issues no
+                credentials.
         """
         spec = obj.spec
         access = Access(
@@ -82,7 +84,7 @@ class ChartAccess:
     async def _certified(
         self, obj: HelmRepository, endpoint: Endpoint, data: Mapping[str, bytes]
     ) -> Endpoint:
-        """Add what certSecretRef holds, or else what the older keys of secretRef do."""
+        """Add the certificates of ``certSecretRef``, or else the older keys of ``secretRef``."""
         if obj.spec.cert_secret_ref is not None:
             name = obj.spec.cert_secret_ref.name
             return certified(endpoint, await self._read(obj, name), name)

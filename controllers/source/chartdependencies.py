@@ -21,9 +21,9 @@ from toolkit.chart.errors import DependencyBuildError
 from toolkit.errors import PenstockError
 
 SECONDS: Final = 300.0
-"""For all dependencies of a chart together."""
+"""Timeout for all dependencies of a chart together."""
 MAX_INDEXES: Final = 16
-"""Fetched for one chart; each may have 50 MiB, and all lie on the disk until it is packaged."""
+"""Limit for one chart; each index may have 50 MiB, and is on disk until the chart is packaged."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,7 +36,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dependencies:
-    """Fetches dependencies for the charts of one namespace after the other."""
+    """Fetches the dependencies of charts."""
 
     services: Services
     listing: Listing
@@ -47,7 +47,7 @@ class Dependencies:
         """Write the package of each dependency below the directory ``into``; return the files.
 
         Raises:
-            DependencyBuildError: one of them cannot be had.
+            DependencyBuildError: a dependency cannot be fetched.
         """
         files = []
         indexes: dict[str, Index] = {}
@@ -123,7 +123,7 @@ class Dependencies:
         return fetched.root / fetched.path
 
     async def _index(self, settings: HelmRepository, into: Path) -> Index:
-        """Fetch an index that nobody keeps."""
+        """Fetch the index of a repository for which no HelmRepository has stored one."""
         written, read = into / "index.yaml", into / "index.json"
         await charts_in_repository.download_index(
             self.services.http,
@@ -148,7 +148,7 @@ class Dependencies:
         return into / PACKAGE
 
     def _repository(self, namespace: str, reference: str) -> HelmRepository | None:
-        """Return the HelmRepository that a dependency means, by name or by URL."""
+        """Return the HelmRepository of a dependency, by name or by URL; None if there is none."""
         found = [
             item
             for item in self.listing("HelmRepository", namespace)

@@ -1,7 +1,7 @@
-"""Where the chart of a HelmChart comes from: one class a kind of place, all used alike.
+"""The places that contain charts: HTTP repositories, registries, and artifacts of other sources.
 
-``find`` tells the chart's name and version as cheaply as that kind of place allows; ``fetch``
-brings the chart itself, and only when it is wanted.
+There is one class per kind of place, all with the same interface. ``find`` returns name and version
+of the chart with as few requests as possible. ``fetch`` downloads the chart.
 """
 
 from collections import OrderedDict
@@ -32,15 +32,15 @@ from toolkit.remote.oci.oci import Repository
 from toolkit.remote.oci.registry import Registry
 
 Lookup = Callable[[str, ObjectKey], SourceObject | None]
-"""Returns a source, by kind and key, as the informer last saw it."""
+"""Returns a source from its informer, by kind and key."""
 
 Listing = Callable[[str, str], Iterable[SourceObject]]
-"""Returns the sources of a kind in a namespace, as the informer last saw them."""
+"""Returns the sources of a kind in a namespace from their informer."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What charts are fetched with."""
+    """The services that fetch charts."""
 
     http: Http
     charts: Charts
@@ -50,10 +50,11 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Located:
-    """A chart in one version, found but not fetched; ``source`` is the revision of what holds it.
+    """One version of a chart, found but not fetched.
 
-    ``content`` changes whenever the chart is another one although its version is the same.
-    ``tree`` is where the source's files lie already, if it took them to find the chart.
+    - ``source`` is the revision of the index, artifact or tag with the chart.
+    - ``content`` identifies the content of the chart in a registry; otherwise it is empty.
+    - ``tree`` is the directory with the files of the source, if they were needed to find the chart.
     """
 
     name: str
@@ -65,7 +66,7 @@ class Located:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Chart:
-    """A chart on this disk: ``path`` below ``root``, a directory or a package."""
+    """A chart on disk: a directory or a package at ``path`` below ``root``."""
 
     root: Path
     path: str
@@ -73,24 +74,28 @@ class Chart:
 
 
 class Place(Protocol):
-    """Somewhere that holds a chart."""
+    """A place that contains a chart."""
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        """Return what the chart is fetched from."""
+        """Return the origins of the chart."""
 
     async def find(self, scratch: Scratch) -> Located:
-        """Return the chart's name and version. Raises a typed error when there is none."""
+        """Return name and version of the chart.
+
+        Raises:
+            PenstockError: the place has no such chart, or cannot be reached.
+        """
         ...
 
     async def fetch(self, located: Located, into: Path) -> Chart:
-        """Bring the chart to the empty directory ``into``."""
+        """Download the chart into the empty directory ``into``."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InRepository:
-    """A chart that the index of an HTTP repository names."""
+    """A chart in the index of an HTTP repository."""
 
     services: Services
     repository: HelmRepository
@@ -99,7 +104,7 @@ class InRepository:
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        """Return where the index was fetched from, and where charts are now."""
+        """Return the current address of the repository, and the origin of its stored index."""
         index = stored(self.repository, "HelmRepository")
         known = origins.of_part("HelmRepository", self.repository.metadata.name, index)
         return (_own(self.repository), *known)
@@ -135,9 +140,9 @@ class InRepository:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InRegistry:
-    """A chart that is a tag in a registry.
+    """A chart in a registry, under a tag.
 
-    ``pinned`` is whether the tag's digest is wanted in any case, because signatures are.
+    ``pinned``: always resolve the tag to a digest, because the signature must be verified.
     """
 
     services: Services
@@ -148,20 +153,20 @@ class InRegistry:
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        """Return which registry is asked."""
+        """Return the address of the registry."""
         return (_own(self.settings),)
 
     @property
     def repository(self) -> Repository:
-        """Return the chart's own repository.
+        """Return the repository of the chart in the registry.
 
         Raises:
-            RepositoryURLError: URL and name make none.
+            RepositoryURLError: the URL and the name of the chart form no valid repository.
         """
         return Repository.parse(f"{self.settings.spec.url.rstrip('/')}/{self.chart.strip('/')}")
 
     async def find(self, scratch: Scratch) -> Located:  # noqa: ARG002  # a Place's
-        """Ask for the tag's digest, or for a range list the tags: one request either way."""
+        """Resolve the tag to its digest, or list the tags for a version range."""
         repository, digest = self.repository, ""
         async with self.open() as registry:
             number = await charts_in_registry.choose(registry, repository, self.version)
@@ -172,7 +177,7 @@ class InRegistry:
         return Located(name=name, version=number, source=digest, content=digest)
 
     async def fetch(self, located: Located, into: Path) -> Chart:
-        """Pull the package by the digest that was found."""
+        """Pull the package by the digest of ``located``."""
         repository, digest = self.repository, located.content
         async with self.open() as registry, in_time(self.settings.spec.timeout_seconds, "it"):
             if not digest:
@@ -182,13 +187,13 @@ class InRegistry:
         return Chart(root=into, path=PACKAGE, values_in_chart=True)
 
     def open(self) -> AbstractAsyncContextManager[Registry]:
-        """Give the registry, as the repository's settings say that it is asked."""
+        """Open the registry with the settings of the HelmRepository."""
         return self.services.access.registry(self.settings, self.repository)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class InArtifact:
-    """A chart among the files of a GitRepository or Bucket."""
+    """A chart in the artifact of a GitRepository or Bucket."""
 
     services: Services
     source: SourceObject
@@ -198,12 +203,12 @@ class InArtifact:
 
     @property
     def origins(self) -> tuple[Origin, ...]:
-        """Return what the artifact was fetched from."""
+        """Return the origins of the artifact."""
         artifact = stored(self.source, self.kind)
         return origins.of_part(self.kind, self.source.metadata.name, artifact)
 
     async def find(self, scratch: Scratch) -> Located:
-        """Look into the artifact; an artifact that was looked into before is not unpacked again."""
+        """Read the chart in the artifact; the result is cached by the digest of the artifact."""
         artifact, tree = stored(self.source, self.kind), None
         asked = (self.source.metadata.namespace, artifact.digest, self.chart)
         inspected = self.seen.get(asked)
@@ -217,7 +222,7 @@ class InArtifact:
         )
 
     async def fetch(self, located: Located, into: Path) -> Chart:
-        """Unpack the artifact, unless that was done to find the chart."""
+        """Unpack the artifact, unless ``find`` has done so."""
         if located.tree is None:
             await self._unpack(stored(self.source, self.kind), into)
         return Chart(root=located.tree or into, path=self.chart, values_in_chart=False)
@@ -228,18 +233,18 @@ class InArtifact:
 
 
 class Seen:
-    """Which chart lies where in an artifact, of the artifacts that were looked into last."""
+    """A cache of the charts in artifacts, with the entries added last."""
 
     def __init__(self, capacity: int = 4096) -> None:
         self._capacity = capacity
         self._found: OrderedDict[tuple[str, str, str], Inspected] = OrderedDict()
 
     def get(self, asked: tuple[str, str, str]) -> Inspected | None:
-        """Return what was put for a namespace, the digest of an artifact and a path in it."""
+        """Return the chart for a namespace, the digest of an artifact and a path in it, or None."""
         return self._found.get(asked)
 
     def put(self, asked: tuple[str, str, str], inspected: Inspected) -> None:
-        """Remember it; the oldest is forgotten."""
+        """Add an entry; if the cache is full, drop the oldest one."""
         self._found[asked] = inspected
         while len(self._found) > self._capacity:
             self._found.popitem(last=False)
@@ -253,10 +258,10 @@ def _own(repository: HelmRepository) -> Origin:
 
 
 def stored(source: SourceObject, kind: str) -> Artifact:
-    """Return a source's artifact.
+    """Return the artifact of a source.
 
     Raises:
-        WaitingError: it has none yet.
+        WaitingError: the source has no artifact yet.
     """
     artifact = offered(source, kind)
     if artifact is None:

@@ -1,7 +1,7 @@
-"""The source component: reconciles every kind of ``SOURCES`` and serves the artifacts.
+"""The source component: wires the controllers of all ``SOURCES`` and the artifact server.
 
-With the local store only the elected replica serves, because the files are on its own disk; with a
-bucket all do.
+With the local store only the leader serves artifacts, because the files are on its own disk. With a
+bucket every replica serves them.
 """
 
 import asyncio
@@ -37,14 +37,14 @@ _GROUP: Final = "source.toolkit.fluxcd.io"
 _KINDS: Final = tuple(row.kind.plural for row in SOURCES)
 
 CLUSTER_PERMISSIONS: Final = (
-    # The sources themselves; patch puts the finalizer and the status.
+    # The sources themselves; patch sets the finalizer and the status.
     Rule(groups=(_GROUP,), resources=_KINDS, verbs=("get", "list", "watch", "patch")),
     Rule(
         groups=(_GROUP,),
         resources=tuple(f"{kind}/status" for kind in _KINDS),
         verbs=("get", "patch", "update"),
     ),
-    # Who uploads an artifact, or asks what there is, is asked for, and whether they may.
+    # Authenticate and authorize clients that upload artifacts or list retained revisions.
     Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
     Rule(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
     *sourcepolicies.PERMISSIONS,
@@ -53,20 +53,21 @@ CLUSTER_PERMISSIONS: Final = (
     Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
 )
 WORKLOAD_IDENTITY_PERMISSIONS: Final = (
-    # With --feature-gates=ObjectLevelWorkloadIdentity=true objects act as accounts at clouds.
+    # With --feature-gates=ObjectLevelWorkloadIdentity=true, authenticate as service accounts at
+    # cloud providers.
     Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
 )
-"""Granted by the component ``workload-identity`` alone: who has them can be any account."""
+"""Only the component ``workload-identity`` grants these: they allow acting as any account."""
 TENANT_PERMISSIONS: Final = (
-    # Credentials, and accounts with their pull secrets, are read when named, never listed.
+    # Credentials, and service accounts with their pull Secrets. They are read by name, not listed.
     Rule(groups=("",), resources=("secrets", "serviceaccounts"), verbs=("get",)),
 )
-"""What it needs in each namespace that it works for; see ``deploy/components/by-namespace``."""
+"""Permissions in each namespace with sources; see ``deploy/components/by-namespace``."""
 NAMESPACE_PERMISSIONS: Final = rbac.lease(ACCOUNT)
 _SCRATCH: Final = ".scratch-"
 _CONCURRENT: Final = 2
 _CONNECTIONS: Final = 256
-"""Twice the readers that are served at a time (``toolkit.artifact.server``)."""
+"""Twice the number of clients that are served at a time (``toolkit.artifact.server``)."""
 
 
 async def start(manager: Manager, options: Options) -> None:
@@ -74,10 +75,10 @@ async def start(manager: Manager, options: Options) -> None:
     root = Path(options.storage_path or "/data")
     outside = await connect(manager, options, default_account=options.default_service_account)
     opened = await _open_store(manager, options, outside, root)
-    # a name of its own: the leader may be at work on the same volume
+    # Each process has its own directory, because the leader may use the same volume.
     scratch = root / f"{_SCRATCH}{manager.identity.rpartition('_')[2]}"
     indexes = opened.local(HELM_REPOSITORY.kind)
-    await asyncio.to_thread(indexes.mkdir, parents=True, exist_ok=True)  # workers are let into it
+    await asyncio.to_thread(indexes.mkdir, parents=True, exist_ok=True)  # Workers may read it.
     recorder = Recorder(manager.client, controller=ACCOUNT, address=options.events_addr)
     policies = SourcePolicies.follow(manager)
     family = Family()
@@ -126,7 +127,7 @@ async def start(manager: Manager, options: Options) -> None:
 async def _open_store(
     manager: Manager, options: Options, outside: Outside, root: Path
 ) -> backend.Opened:
-    """Open the store that the flags name; it is closed with the process."""
+    """Open the store that the flags select; it is closed at the end of the process."""
     opened = await backend.open_store(
         options.storage_backend,
         backend.Settings(
@@ -163,7 +164,7 @@ def _controller(
 
 
 def _janitor(manager: Manager, options: Options, store: Store, family: Family) -> Janitor[Any]:
-    """Return what deletes the artifacts of HelmCharts that have no finalizer."""
+    """Return the janitor for the artifacts of HelmCharts without a finalizer."""
     return Janitor(
         manager.client,
         store,
@@ -174,7 +175,7 @@ def _janitor(manager: Manager, options: Options, store: Store, family: Family) -
 
 
 def _serve(manager: Manager, options: Options, opened: backend.Opened, scratch: Path) -> None:
-    """Serve the artifacts, tell what there is, and take what others upload."""
+    """Serve artifacts and the lists of retained revisions, and accept uploads."""
     uploads = Uploads(
         opened.store, access=Access(manager.client), objects=manager.client, scratch=scratch
     )
@@ -188,7 +189,7 @@ def _serve(manager: Manager, options: Options, opened: backend.Opened, scratch: 
 
 
 async def _clean(root: Path, *, keep: Path) -> None:
-    """Remove what killed processes left half-done; only the leader has work of its own there."""
+    """Remove the scratch directories of ended processes; only the leader uses its own."""
     for leftover in await asyncio.to_thread(lambda: list(root.glob(f"{_SCRATCH}*"))):
         if leftover != keep:
             await asyncio.to_thread(shutil.rmtree, leftover, ignore_errors=True)

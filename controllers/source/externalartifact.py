@@ -1,7 +1,7 @@
-"""ExternalArtifacts: others make them, we keep what they uploaded.
+"""ExternalArtifacts: third parties write these objects, and upload artifacts to the store.
 
-Nothing of ours reconciles the kind, and no finalizer holds an object back until its artifacts are
-deleted: its makers may not wait for us (``controllers.source.janitor``).
+Penstock does not reconcile this kind, and its objects have no finalizer. So an object may be
+deleted before its artifacts, which ``controllers.source.janitor`` deletes afterwards.
 """
 
 from typing import Final
@@ -21,7 +21,7 @@ from toolkit.objects import GroupVersionKind
 KIND: Final = GroupVersionKind(*EXTERNAL_ARTIFACT.gvk)
 
 PERMISSIONS: Final = (
-    # Followed by every replica; the author of an object writes it.
+    # Every replica watches the objects; only their authors write them.
     Rule(
         groups=(KIND.group,), resources=(EXTERNAL_ARTIFACT.plural,), verbs=("get", "list", "watch")
     ),
@@ -31,7 +31,7 @@ PERMISSIONS: Final = (
 def start(
     manager: Manager, options: Options, *, store: Store, lease: str
 ) -> Informer[ExternalArtifact]:
-    """Wire the janitor into the manager; return the informer for anyone who reads the kind."""
+    """Wire the janitor into the manager; return the informer of the kind for other users."""
     informer: Informer[ExternalArtifact] = Informer(
         manager.client,
         KIND,

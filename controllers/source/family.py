@@ -1,7 +1,8 @@
-"""The controllers of all kinds of sources: they look one another up, and wake one another.
+"""The controllers of all kinds of sources, which read each other's objects and wake each other.
 
-A GitRepository includes others, a HelmChart is made from another source. Who makes a controller is
-not told here: it is put in, and all that it needs of its siblings it may ask for before they exist.
+A GitRepository can include others, and a HelmChart is made from another source. The component
+creates the controllers and adds them to ``members``. The functions returned here look controllers
+up when they are called, so they can be passed to a controller before the others exist.
 """
 
 from collections.abc import Callable
@@ -24,16 +25,16 @@ class Family:
     members: dict[str, Controller[Any]] = field(default_factory=dict)
 
     def lookup(self, kind: str, key: ObjectKey) -> SourceObject | None:
-        """Return a source as the informer of its kind last saw it."""
+        """Return a source from the informer of its kind, or None."""
         return self.members[kind].informer.get(key) if kind in self.members else None
 
     def listing(self, kind: str, namespace: str) -> list[SourceObject]:
-        """Return the sources of a kind in a namespace."""
+        """Return the sources of a kind in a namespace, from the informer."""
         items = self.members[kind].informer.items().items()
         return [obj for key, obj in items if key.namespace == namespace]
 
     def parents(self, row: Row) -> Callable[[Any], list[SourceObject]]:
-        """Return what finds the sources that one of this kind is made from."""
+        """Return a function that returns the sources from which an object of this kind is made."""
 
         def find(obj: Any) -> list[SourceObject]:
             found = [
@@ -45,7 +46,7 @@ class Family:
         return find
 
     def wake_children(self) -> None:
-        """Reconcile who is made from a source when that has a new artifact."""
+        """Reconcile objects that are made from a source when the source has a new artifact."""
         for row in SOURCES:
             child, index = self.members[row.kind.kind], Index()
             child.informer.subscribe(self._indexing(row, index))

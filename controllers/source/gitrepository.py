@@ -1,10 +1,11 @@
 """GitRepository: a reference of a remote Git repository, checked out, verified, with its includes.
 
-Nothing is fetched when ``ls-remote`` shows the revision that is already stored. Git itself runs in
-killable workers (``toolkit.remote.git``), so a slow or lying server costs a worker, not the loop.
+If ``ls-remote`` shows the stored revision, nothing is fetched. Git runs in worker processes that
+can be killed (``toolkit.remote.git``), so a slow or malicious server blocks only a worker.
 
-The keys that signatures are checked against are read in every pass, and the artifact remembers
-which version of them it was checked against: new keys, or another mode, mean to check again.
+Each reconciliation reads the keys for signatures. The metadata of the artifact record the version
+of the keys and the mode with which it was verified. If one of them changes, the commit is fetched
+and verified again.
 """
 
 import hashlib
@@ -39,7 +40,7 @@ from toolkit.verify.signature import Proof
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitUpstream(Upstream):
-    """The resolved commit, what resolved it and what verifies it, and the artifacts to include."""
+    """The resolved commit, the credentials and the keys for it, and the artifacts to include."""
 
     resolved: Resolved
     auth: GitAuth
@@ -60,7 +61,7 @@ class GitRepositorySource:
     signatures: GitSignatures
 
     async def resolve(self, obj: GitRepository, _scratch: Scratch) -> GitUpstream:
-        """Ask the server where the reference points; nothing is fetched."""
+        """Resolve the reference to a commit with ``ls-remote``; nothing is fetched."""
         keys = await self._keys(obj)
         trust = f"{_mode(obj)} {keys.version}" if keys else ""
         with replacing(obj.status.artifact, trust):
@@ -76,13 +77,13 @@ class GitRepositorySource:
             trust=trust,
             recipe=_recipe(obj, included),
             parts=tuple(_origins(obj, included)),
-            # A commit's id is computed from its content, and includes are compared by digest. But a
-            # server has what the spec itself names only if it sends it.
+            # The id of a commit identifies its content, and includes are compared by digest. But if
+            # the spec itself names the commit, the server has not shown that it has the commit.
             content_addressed=resolved.told,
         )
 
     async def fetch(self, obj: GitRepository, upstream: GitUpstream, into: Path) -> Fetched:
-        """Check the commit out, verify who signed it, and copy the includes in."""
+        """Check the commit out, verify its signature, and copy the includes into the tree."""
         spec = obj.spec
         with _reaching(obj, "clone"):
             checkout = await self.git.checkout(
@@ -111,11 +112,11 @@ class GitRepositorySource:
         return f"stored artifact for revision '{artifact.revision}'"
 
     def reason(self, artifact: Artifact) -> str:  # noqa: ARG002  # one for all
-        """Return the reason beside the message."""
+        """Return the reason of Ready for a stored artifact."""
         return SUCCEEDED
 
     async def _resolve(self, obj: GitRepository) -> tuple[Resolved, GitAuth]:
-        """Ask the server; once more if it refused credentials that were only lent."""
+        """Resolve the reference; try again with new credentials if cached ones were refused."""
         grant = await self.access.grant(obj)
         try:
             return await self._ask(obj, grant), grant.auth
@@ -150,7 +151,7 @@ class GitRepositorySource:
 
 @contextmanager
 def _reaching(obj: GitRepository, doing: str) -> Iterator[None]:
-    """Tell what could not be done with the server; an empty repository is told as such."""
+    """Put the operation and the URL before the message of an error of the Git server."""
     try:
         yield
     except EmptyRepositoryError as error:
@@ -163,7 +164,7 @@ def _reaching(obj: GitRepository, doing: str) -> Iterator[None]:
 
 
 def reference(obj: GitRepository) -> GitReference:
-    """Return what to check out; without ``spec.ref`` that is the branch ``master``."""
+    """Return the reference to check out; without ``spec.ref`` this is the branch ``master``."""
     ref = obj.spec.ref
     if ref is None:
         return GitReference(branch="master")
@@ -177,7 +178,7 @@ def _mode(obj: GitRepository) -> str:
 
 
 def _observed(obj: GitRepository, included: tuple[Artifact, ...]) -> dict[str, object]:
-    """Return the inputs beside the revision that shape the artifact, as status fields."""
+    """Return the inputs, other than the revision, that determine the artifact, as status fields."""
     spec = obj.spec
     return {
         "observedIgnore": spec.ignore or None,
@@ -195,9 +196,9 @@ def _origins(obj: GitRepository, included: tuple[Artifact, ...]) -> Iterator[Ori
 
 
 def _recipe(obj: GitRepository, included: tuple[Artifact, ...]) -> str:
-    """Return what the artifact is told to hold beside the commit; empty if that is nothing.
+    """Return the digest of the includes, for the metadata of the artifact; empty without includes.
 
-    Status tells it too, but more people than the source controller may write that.
+    The status has the includes too, but other clients may write the status.
     """
     if not included:
         return ""
@@ -206,9 +207,10 @@ def _recipe(obj: GitRepository, included: tuple[Artifact, ...]) -> str:
 
 
 def _kept(obj: GitRepository, included: tuple[Artifact, ...]) -> list[Artifact]:
-    """Return what is included, as status has it where only the address or the time differs.
+    """Return the included artifacts for the status.
 
-    Where it was fetched from is recorded with the artifact itself.
+    If only the address or the time of an artifact differs, the entry of the status stays. The
+    origins are left out, because the metadata of the artifact has them.
     """
     known = dict(enumerate(obj.status.included_artifacts))
     bare = [

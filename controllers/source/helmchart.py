@@ -1,12 +1,13 @@
 """HelmChart: one version of a chart, with its values files and dependencies, ready to be installed.
 
-Nothing is fetched while the version that the spec stands for is the one that is stored. To know
-that costs no request for a chart of an HTTP repository, whose index is an artifact; one for a chart
-in a registry; and for a chart in another source's artifact none.
+If the spec selects the stored version, nothing is fetched. This check costs one request for a chart
+in a registry. It costs none for a chart in an HTTP repository, whose index is an artifact, and none
+for a chart in the artifact of another source.
 
-What the artifact was made for is kept with it (its recipe): another chart, or other values files,
-make a new artifact even if the version is the same. As in Flux, another content under the same
-version does not, unless ``reconcileStrategy: Revision`` puts the revision into the version.
+The metadata of the artifact contain a digest of its inputs (the recipe). Another chart, or other
+values files, make a new artifact even if the version is the same. As in Flux, other content with
+the same version does not, unless ``reconcileStrategy: Revision`` puts the revision into the
+version.
 """
 
 import asyncio
@@ -55,7 +56,7 @@ SUMMARY: Final = "source.penstock.dev/summary"
 """Artifact metadata: the Ready message."""
 
 _OWNER: Final = f"{GROUP}/name"
-"""Label of what a HelmRelease made."""
+"""Label of HelmCharts that a HelmRelease has created."""
 _PACKAGED: Final = "packaged"
 _UNVERIFIED: Final = "ChartVerificationError"
 
@@ -64,7 +65,7 @@ KINDS: Final = ("HelmRepository", "GitRepository", "Bucket")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelmChartUpstream(Upstream):
-    """The chart that the spec stands for now, and where to get it."""
+    """The chart that the spec selects now, and its place."""
 
     place: Place
     located: Located
@@ -84,12 +85,12 @@ class HelmChartSource:
     seen: Seen = field(default_factory=Seen)
 
     async def resolve(self, obj: HelmChart, scratch: Scratch) -> HelmChartUpstream:
-        """Find the chart; see the classes of ``controllers.source.charts`` for what that costs."""
+        """Find the chart; ``controllers.source.charts`` says which requests that takes."""
         with of_chart():
             return await self._resolve(obj, scratch)
 
     async def fetch(self, obj: HelmChart, upstream: HelmChartUpstream, into: Path) -> Fetched:
-        """Verify the chart where that is demanded, fetch it, and package it."""
+        """Verify the chart if the spec asks for it, fetch it, and package it."""
         with of_chart():
             return await self._fetch(obj, upstream, into)
 
@@ -146,7 +147,7 @@ class HelmChartSource:
         return artifact.metadata.get(SUMMARY, usual)
 
     def reason(self, artifact: Artifact) -> str:
-        """Tell a chart that was packaged here from one that is as it came."""
+        """Return the reason of Ready: the chart was either packaged here or pulled unchanged."""
         packaged = artifact.metadata.get(SUMMARY, "").startswith(_PACKAGED)
         return "ChartPackageSucceeded" if packaged else "ChartPullSucceeded"
 
@@ -187,8 +188,8 @@ class HelmChartSource:
         )
 
     async def _policy(self, obj: HelmChart, place: Place) -> tuple[Policy | None, str]:
-        """Return whose signature is needed, and what that is remembered by."""
-        # v1beta2 took it beside other sources, where Flux has never looked at it.
+        """Return the policy for signatures, and its identity for the metadata of the artifact."""
+        # v1beta2 allowed spec.verify with other kinds of sources, where Flux ignores it.
         if obj.spec.verify is None or isinstance(place, InArtifact):
             return None, ""
         if not isinstance(place, InRegistry):
@@ -206,7 +207,7 @@ class HelmChartSource:
     async def _prove(
         self, place: InRegistry, located: Located, policy: Policy, scope: str
     ) -> Proof:
-        """Have the digest verified that will be pulled."""
+        """Verify the signature of the digest that will be pulled."""
         signed = Descriptor(media_type="", digest=located.content, size=0)
         seconds = place.settings.spec.timeout_seconds
         async with place.open() as registry, in_time(seconds, "a proof of its signature"):
@@ -218,32 +219,33 @@ class HelmChartSource:
 
 
 def parents(obj: HelmChart) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of the source that holds the chart."""
+    """Yield kind and name of the source with the chart."""
     yield obj.spec.source_ref.kind, obj.spec.source_ref.name
 
 
 def held(obj: HelmChart) -> bool:
-    """Tell whether a HelmChart gets the finalizer, by which its deletion waits for its artifacts.
+    """Tell whether a HelmChart gets the finalizer, which delays its deletion.
 
-    Those that a HelmRelease made get none: each would cost the deletion of the release a write.
+    With the finalizer, the HelmChart exists until its artifacts are deleted. HelmCharts of
+    HelmReleases get none, because each would cost the deletion of the HelmRelease a write.
     """
     return _OWNER not in obj.metadata.labels
 
 
 def leaves(obj: HelmChart) -> bool:
-    """Tell whether a HelmChart goes without waiting for its artifacts to be deleted."""
+    """Tell whether a HelmChart may be deleted before its artifacts."""
     return FINALIZER not in obj.metadata.finalizers
 
 
 def _metadata(obj: HelmChart, located: Located) -> str:
-    """Return what becomes the build metadata of the version, or nothing (Flux: VersionMetadata)."""
+    """Return the build metadata for the version, or empty (Flux: ``VersionMetadata``)."""
     parts = []
     source = obj.spec.source_ref.kind
     if source != "HelmRepository" and obj.spec.reconcile_strategy == "Revision":
-        # A version is put into labels, which take 63 characters.
+        # The version becomes the value of labels, which have at most 63 characters.
         parts.append(located.source.rpartition(":")[2][:12])
     if values.chosen(obj.spec.all_values_files):
-        # So that anyone who installs the chart sees that the values may be others.
+        # Merged values may differ from those of the original version, so the version must differ.
         parts.append(str(obj.metadata.generation))
     return ".".join(parts)
 
@@ -269,7 +271,7 @@ def _recipe(obj: HelmChart, located: Located) -> str:
 
 
 def _require_same(located: Located, built: Built) -> None:
-    """Refuse a package that is another chart than the one that was found."""
+    """Refuse a package whose name or version differs from the chart that was found."""
     same = version.shown(version.parse(built.original_version)) == version.shown(
         version.parse(located.version)
     )
@@ -304,5 +306,5 @@ def _summary(built: Built) -> str:
 
 
 def _unverified(error: VerificationError) -> VerificationError:
-    """Return the same failure with the reason that it has for charts."""
+    """Return the error with the reason for charts."""
     return VerificationError(error.finding, reason=_UNVERIFIED, step=error.step)

@@ -1,12 +1,12 @@
-"""HelmRepository: the index of a chart repository, kept as compact JSON for who looks charts up.
+"""HelmRepository: the index of a chart repository, stored as compact JSON for lookups of charts.
 
-The revision is the digest of the index as the server sent it, which is Flux's (source-controller
+The revision is the digest of the index as the server sent it, as in Flux (source-controller
 ``internal/helm/repository/chart_repository.go``, ``Digest``).
 
-A server that knows ETag or Last-Modified is asked with them, so an unchanged index costs a request
-without a body. What it said is remembered in this process only; after a restart the index is
-fetched once. Repositories of type ``oci`` have no index: they are settings that HelmCharts read,
-and are never reconciled.
+Requests are conditional if the server supports ETag or Last-Modified, so an unchanged index costs a
+request without a body. The validators are only in the memory of this process, so after a restart
+the index is fetched once. Repositories of type ``oci`` have no index. They only contain settings
+for HelmCharts, and are never reconciled.
 """
 
 import asyncio
@@ -30,13 +30,13 @@ from toolkit.remote.http.http import Endpoint, Http, HttpError
 
 
 def static(obj: HelmRepository) -> bool:
-    """Tell whether the object is only looked up: a registry has nothing to fetch beforehand."""
+    """Tell whether the object is never reconciled: a registry has no index to fetch."""
     return obj.spec.type == "oci"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Index:
-    """An index that was fetched and read; ``size`` is that of its YAML, in bytes."""
+    """A fetched index; ``path`` is its compact JSON, ``size`` the size of its YAML in bytes."""
 
     path: Path
     size: int
@@ -44,7 +44,7 @@ class Index:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelmRepositoryUpstream(Upstream):
-    """The digest of the index as sent, and the index, unless it is the one that is stored."""
+    """The revision of the index, and the index; None if it is already stored."""
 
     endpoint: Endpoint = field(repr=False)
     index: Index | None
@@ -61,7 +61,7 @@ class HelmRepositorySource:
     remembered: "OrderedDict[tuple[str, str], _Remembered]" = field(default_factory=OrderedDict)
 
     async def resolve(self, obj: HelmRepository, scratch: Scratch) -> HelmRepositoryUpstream:
-        """Fetch the index, unless the server says that the stored one is the newest."""
+        """Fetch the index, unless the server answers that the stored one is unchanged."""
         _require_http(obj)
         endpoint = await self.access.http(obj)
         known = self._known(obj)
@@ -77,7 +77,7 @@ class HelmRepositorySource:
     async def fetch(
         self, obj: HelmRepository, upstream: HelmRepositoryUpstream, into: Path
     ) -> Fetched:
-        """Offer the index. It is fetched only if the stored one was lost after it was resolved."""
+        """Return the index; fetch it again only if the stored one was lost after ``resolve``."""
         index = upstream.index
         if index is None:
             index, revision = await self._look(obj, upstream.endpoint, into, None)
@@ -95,13 +95,16 @@ class HelmRepositorySource:
         return f"stored artifact: revision '{artifact.revision}'"
 
     def reason(self, artifact: Artifact) -> str:  # noqa: ARG002  # one for all
-        """Return the reason beside the message."""
+        """Return the reason of Ready for a stored artifact."""
         return SUCCEEDED
 
     async def _look(
         self, obj: HelmRepository, endpoint: Endpoint, directory: Path, known: Validators | None
     ) -> tuple[Index | None, str]:
-        """Return the index and its revision; nothing if it is as ``known``."""
+        """Fetch the index, and return it with its revision; None and empty if it is unchanged.
+
+        ``known`` are the validators of the stored index.
+        """
         written, read = directory / "index.yaml", directory / "index.json"
         with beginning(_UNFETCHED, HttpError, IndexationError, reason="Failed"):
             told = await repository.download_index(
@@ -122,7 +125,7 @@ class HelmRepositorySource:
         return Index(path=read, size=size), revision
 
     def _known(self, obj: HelmRepository) -> "_Remembered | None":
-        """Return what the server said of the index that is stored, if it said something."""
+        """Return the validators of the stored index, or None if the server sent none."""
         known = self.remembered.get(_key(obj))
         stored = obj.status.artifact
         if known is None or stored is None or stored.revision != known.revision:
@@ -138,7 +141,7 @@ class HelmRepositorySource:
 
 @dataclass(frozen=True, slots=True)
 class _Remembered:
-    """What the server told with an index, and the revision that the index has here."""
+    """The validators of an index from the server, and its revision."""
 
     validators: Validators
     revision: str
@@ -150,7 +153,7 @@ _UNREAD: Final = "failed to load Helm repository from index YAML"
 
 
 def _require_http(obj: HelmRepository) -> None:
-    """Refuse a registry, for objects that were stored without the rule of admission."""
+    """Refuse the URL of a registry, for objects that were stored without admission validation."""
     if obj.spec.url.startswith("oci://"):
         raise StalledError(
             "invalid Helm repository URL: 'oci' URL scheme cannot be used with 'default' "
@@ -164,7 +167,7 @@ def _key(obj: HelmRepository) -> tuple[str, str]:
 
 
 def human_size(size: float) -> str:
-    """Return a size in bytes as Flux prints it: four digits and a decimal unit, ``30.5kB``."""
+    """Return a size in bytes as Flux formats it: four digits and a decimal unit, ``30.5kB``."""
     units = ("B", "kB", "MB", "GB")
     place = 0
     while size >= 1000 and place < len(units) - 1:

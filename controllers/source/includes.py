@@ -29,11 +29,11 @@ COPY_FAILURE: Final = "CopyFailure"
 KIND = "GitRepository"
 
 Lookup = Callable[[str, ObjectKey], SourceObject | None]
-"""Returns a source, by kind and key, as the informer last saw it."""
+"""Returns a source from its informer, by kind and key."""
 
 
 def parents(obj: GitRepository) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of what is included."""
+    """Yield kind and name of the included sources."""
     for name in _names(obj):
         yield KIND, name
 
@@ -42,8 +42,8 @@ async def find(obj: GitRepository, lookup: Lookup, store: Store) -> tuple[Artifa
     """Return the artifacts of ``spec.include``, in its order.
 
     Raises:
-        WaitingError: one does not exist, or has no artifact.
-        TransientError: it includes this one in turn.
+        WaitingError: an included GitRepository does not exist, or has no artifact.
+        TransientError: the GitRepository includes itself, directly or through others.
     """
     _refuse_circle(obj, lookup)
     found = []
@@ -68,7 +68,7 @@ async def copy(store: Store, artifact: Artifact, include: GitRepositoryInclude, 
 
     Raises:
         StalledError: a path points outside its root.
-        TransientError: ``fromPath`` is not a directory, or ``toPath`` is taken by a file.
+        TransientError: ``fromPath`` is not a directory, or there is a file at ``toPath``.
     """
     try:
         async with store.local(artifact) as packed:
@@ -96,7 +96,10 @@ def _copy(packed: Path, include: GitRepositoryInclude, tree: Path) -> None:
 
 
 def _merge(staging: Path, origin: Path, tree: Path, destination: Path) -> None:
-    """Copy a directory over another: a worker that filled the tree leads us nowhere by links."""
+    """Copy a directory into another one without following links.
+
+    The worker that filled the tree is untrusted, so links must not lead out of the tree.
+    """
     start, end = (
         path.relative_to(_root(root)).parts
         for path, root in ((origin, staging), (destination, tree))
@@ -116,7 +119,7 @@ def _merge(staging: Path, origin: Path, tree: Path, destination: Path) -> None:
 
 
 def _make(tree: Path, parts: tuple[str, ...]) -> None:
-    with contextlib.suppress(FileExistsError):  # what is not a directory fails at what goes into it
+    with contextlib.suppress(FileExistsError):  # If it is a file, writing into it fails.
         beneath.made(tree, parts)
 
 
@@ -131,7 +134,7 @@ def _copy_file(
 
 
 def _refuse_circle(obj: GitRepository, lookup: Lookup) -> None:
-    """Raise if the object includes itself: every new artifact would ask for the next one."""
+    """Refuse a GitRepository that includes itself: each artifact would cause a new one, forever."""
     start = obj.metadata.name
 
     def included(name: str) -> list[str]:
@@ -149,7 +152,7 @@ def _names(obj: GitRepository) -> list[str]:
 
 
 def _inside(root: Path, relative: str, *, field: str) -> Path:
-    """Return ``relative`` below ``root``, following links only inside it."""
+    """Return the path of ``relative`` below ``root``; refuse links that lead out of ``root``."""
     path = (_root(root) / relative).resolve()
     if not path.is_relative_to(_root(root)):
         raise StalledError(
@@ -159,7 +162,7 @@ def _inside(root: Path, relative: str, *, field: str) -> Path:
 
 
 def _root(tree: Path) -> Path:
-    # A link in its place leads out of it, too.
+    # Resolve only the parent: if the tree itself is a link, its target counts as outside.
     return tree.parent.resolve() / tree.name
 
 

@@ -1,8 +1,8 @@
-"""Delete the artifacts of objects that go without waiting for us.
+"""Delete the artifacts of deleted objects that have no finalizer.
 
-No finalizer holds such an object back until its artifacts are deleted. So its kind is followed: an
-object that goes takes its artifacts along. What was missed meanwhile is found by holding the store
-against the API server, at the start and every hour.
+Without a finalizer, an object can be deleted before its artifacts. So the janitor watches the kind,
+and deletes the artifacts of an object when the object is deleted. To find deletions that it missed,
+it compares the store with the API server at the start and every hour.
 """
 
 import asyncio
@@ -28,30 +28,30 @@ class _Status(Protocol):
 
 
 class Offering(Protocol):
-    """What every kind has that offers artifacts."""
+    """The fields of a kind that has artifacts."""
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Return namespace, name and the like."""
+        """Return the metadata."""
 
     @property
     def status(self) -> _Status:
-        """Return what is offered."""
+        """Return the status, which has the artifact."""
 
 
 T = TypeVar("T", bound=Offering)
 
 
 class Janitor(Generic[T]):
-    """Deletes artifacts of one kind that nobody needs any more, while it runs.
+    """Deletes unused artifacts of one kind while it runs.
 
-    ``leaves`` tells which objects go without waiting. With ``uploads``, others store the artifacts:
-    then an object that names a new artifact leaves older ones to the retention that all sources
-    have, and may have an artifact that ``informer`` does not show yet. With ``parts``, ``informer``
-    shows some objects of the kind only.
+    - ``leaves`` tells whether an object has no finalizer.
+    - ``uploads``: clients upload the artifacts. Then older artifacts of an object are deleted by
+      the retention rules, and an object may have artifacts before ``informer`` shows it.
+    - ``parts``: ``informer`` shows only some objects of the kind.
     """
 
-    def __init__(  # noqa: PLR0913 - what a kind is like
+    def __init__(  # noqa: PLR0913 - the properties of a kind
         self,
         client: Client,
         store: Store,
@@ -73,7 +73,7 @@ class Janitor(Generic[T]):
         informer.subscribe(self._saw)
 
     async def run(self) -> None:
-        """Work until cancelled; run it in one replica only."""
+        """Run until cancelled; only one replica may run it at a time."""
         self._running = True
         try:
             async with asyncio.TaskGroup() as group:
@@ -85,7 +85,7 @@ class Janitor(Generic[T]):
             self._changed.clear()
 
     def _saw(self, change: Change[T]) -> None:
-        """Take note of an object that went, or that names another artifact than before."""
+        """Queue an object that was deleted, or whose artifact has changed."""
         if not self._running or change.old is None:
             return
         before, new = change.old.status.artifact, change.new
@@ -98,10 +98,10 @@ class Janitor(Generic[T]):
             self._wake.set()
 
     async def _exists(self, owner: Owner) -> bool:
-        """Ask the API server for an object that the informer does not show.
+        """Tell whether an object exists; ask the API server if the informer does not show it.
 
         Raises:
-            TransientError: it does not answer.
+            TransientError: the API server does not answer.
         """
         if self._informer.get(ObjectKey(owner.namespace, owner.name)) is not None:
             return True
@@ -121,7 +121,7 @@ class Janitor(Generic[T]):
                 try:
                     await self._tidy(key, obj)
                 except PenstockError as error:
-                    # the next sweep, or the next artifact, brings another chance
+                    # The next sweep, or the next artifact of the object, tries again.
                     logger.warning(
                         "artifacts not cleaned up", extra={"object": str(key), "error": str(error)}
                     )
@@ -131,6 +131,6 @@ class Janitor(Generic[T]):
         if obj is not None:
             await self._store.collect(owner, current=obj.status.artifact)
             return
-        # one of that name may have been made since
+        # An object with the same name may have been created since.
         if self._informer.get(key) is None and not (self._asks and await self._exists(owner)):
             await self._store.remove(owner)

@@ -1,11 +1,10 @@
-"""OCIRepository: an artifact in a registry, resolved to a digest, verified at it, pulled by it.
+"""OCIRepository: an artifact in a registry, resolved to a digest, verified and pulled by digest.
 
-Nothing is pulled when a HEAD shows the digest that is already stored. A tag is looked at once in a
-pass: what is verified and what is pulled have the digest that it led to then.
+If a HEAD request shows the stored digest, nothing is pulled. A tag is resolved once per
+reconciliation, so the signature is verified for the same digest that is pulled.
 
-Of an index of several platforms the entry is taken that Flux takes: the first for linux/amd64 or
-for no platform. The signature is demanded of what the tag names, the index itself, and the digest
-of the index is the revision.
+From an index with several platforms, the same entry is used as in Flux: the first one for
+linux/amd64 or without a platform. The index itself must be signed, and its digest is the revision.
 """
 
 import asyncio
@@ -42,12 +41,12 @@ from toolkit.verify.signature import Proof, VerificationError
 from toolkit.verify.subject import Subject
 
 MAX_LAYER: Final = 1 << 30
-"""Bytes of a packed layer, as ``toolkit.artifact.fetch`` takes from a store."""
+"""Limit of a packed layer in bytes, the same as in ``toolkit.artifact.fetch``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class OCIUpstream(Upstream):
-    """What the reference led to."""
+    """The repository, and the descriptor to which the reference was resolved."""
 
     repository: Repository
     descriptor: Descriptor
@@ -63,7 +62,7 @@ class OCIRepositorySource:
     verify: Verify
 
     async def resolve(self, obj: OCIRepository, scratch: Scratch) -> OCIUpstream:  # noqa: ARG002  # nothing is downloaded
-        """Ask the registry which digest the reference means."""
+        """Resolve the reference to a digest in the registry."""
         with beginning(f"URL validation failed for '{obj.spec.url}'", RepositoryURLError):
             repository = Repository.parse(obj.spec.url)
         policy, trust = None, ""
@@ -87,7 +86,7 @@ class OCIRepositorySource:
         )
 
     async def fetch(self, obj: OCIRepository, upstream: OCIUpstream, into: Path) -> Fetched:
-        """Verify who signed the digest, then pull the layer that the spec selects."""
+        """Verify the signature of the digest, then pull the layer that the spec selects."""
         async with (
             in_time(obj.spec.timeout_seconds, "the artifact"),
             self._registry(obj, upstream.repository) as registry,
@@ -113,7 +112,7 @@ class OCIRepositorySource:
         return f"stored artifact for digest '{artifact.revision}'"
 
     def reason(self, artifact: Artifact) -> str:  # noqa: ARG002  # one for all
-        """Return the reason beside the message."""
+        """Return the reason of Ready for a stored artifact."""
         return SUCCEEDED
 
     def _registry(
@@ -134,7 +133,7 @@ class OCIRepositorySource:
     async def _prove(
         self, obj: OCIRepository, repository: Repository, descriptor: Descriptor, policy: Policy
     ) -> Proof:
-        """Verify again who signed a digest."""
+        """Verify the signature of a digest."""
         async with (
             in_time(obj.spec.timeout_seconds, "a proof of its signature"),
             self._registry(obj, repository) as registry,
@@ -152,20 +151,20 @@ _OWN: Final = "penstock.dev"
 _MAX_ANNOTATIONS: Final = 64
 _MAX_ANNOTATION: Final = 4096
 _MAX_METADATA: Final = 16 << 10
-"""Characters of all annotations: every status that is watched holds them."""
+"""Limit in characters for all annotations, because they go into the status, which is watched."""
 _SOURCE: Final = "org.opencontainers.image.source"
 _REVISION: Final = "org.opencontainers.image.revision"
 
 
 def annotations(given: Mapping[str, str]) -> dict[str, str]:
-    """Return what of a manifest's annotations becomes metadata of the artifact.
+    """Return those annotations of a manifest that become metadata of the artifact.
 
-    What is ours says who signed, and no stranger may say that; the rest is bounded, because it is
-    kept in the object's status.
+    Keys of Penstock's domain are left out, because they state the signer of an artifact and
+    annotations are untrusted. The rest is limited in size, because the status contains it.
     """
     kept: dict[str, str] = {}
     left = _MAX_METADATA
-    # The shortest first, so that a long one pushes out nothing but longer ones.
+    # Shortest first, so that a long annotation can only displace longer ones.
     for key, value in sorted(given.items(), key=lambda item: (len(item[0] + item[1]), item[0])):
         size = len(key) + len(value)
         domain = key.partition("/")[0].lower()
@@ -178,7 +177,7 @@ def annotations(given: Mapping[str, str]) -> dict[str, str]:
 
 
 async def _reference(obj: OCIRepository, registry: Registry, repository: Repository) -> str:
-    """Return the tag or digest that ``spec.ref`` means: digest before semver before tag."""
+    """Return the tag or digest of ``spec.ref``; digest wins over semver, and semver over tag."""
     ref = obj.spec.ref
     if ref is None:
         return "latest"
@@ -226,7 +225,10 @@ def _unverified(obj: OCIRepository) -> str:
 
 @contextmanager
 def _signing_in() -> Iterator[None]:
-    """Tell credentials that cannot be had from those that a registry refused."""
+    """Mark the message of an error when credentials cannot be obtained, as Flux does.
+
+    The registry refusing credentials is another error.
+    """
     try:
         yield
     except PenstockError as error:
@@ -250,7 +252,7 @@ def _pattern(text: str) -> Any:
 
 
 async def _manifest(registry: Registry, upstream: OCIUpstream) -> tuple[Manifest, dict[str, str]]:
-    """Return the manifest with the layers, and the annotations of all that led to it."""
+    """Return the manifest with the layers, and its annotations merged over those of the index."""
     manifest = await registry.manifest(upstream.repository, upstream.descriptor.digest)
     if not manifest.is_index:
         return manifest, dict(manifest.annotations)
@@ -282,7 +284,7 @@ async def _pull(
     manifest: Manifest,
     into: Path,
 ) -> Tree | File:
-    """Fetch the layer, and unpack it unless it is to be kept as it is."""
+    """Fetch the layer, and unpack it unless the spec says to copy it."""
     ignore = Ignore.from_rules(obj.spec.ignore or None)
     layer, selector = _layer(obj, manifest, repository), obj.spec.layer_selector
     if selector and selector.operation == "copy":
@@ -311,7 +313,7 @@ async def _pull(
 
 
 def _layer(obj: OCIRepository, manifest: Manifest, repository: Repository) -> Descriptor:
-    """Return the layer that the spec selects: the first, or the first of a media type."""
+    """Return the layer that the spec selects: the first one, or the first of a media type."""
     wanted = obj.spec.layer_selector.media_type if obj.spec.layer_selector else ""
     found = next((one for one in manifest.layers if wanted in ("", one.media_type)), None)
     if found is None:
@@ -328,7 +330,7 @@ def _layer(obj: OCIRepository, manifest: Manifest, repository: Repository) -> De
 
 
 def _observed(obj: OCIRepository) -> dict[str, object]:
-    """Return the inputs beside the revision that shape the artifact, as status fields."""
+    """Return the inputs, other than the revision, that determine the artifact, as status fields."""
     selector = obj.spec.layer_selector
     return {
         "observedIgnore": obj.spec.ignore or None,
@@ -337,7 +339,7 @@ def _observed(obj: OCIRepository) -> dict[str, object]:
 
 
 def _summary(obj: OCIRepository, upstream: OCIUpstream, metadata: Mapping[str, str]) -> str:
-    """Return the event's text, with where the artifact was made of if it says so."""
+    """Return the text of the event, with origin source and revision if the metadata have them."""
     text = f"stored artifact with revision '{upstream.revision}' from '{obj.spec.url}'"
     source, revision = metadata.get(_SOURCE), metadata.get(_REVISION)
     if source and revision:

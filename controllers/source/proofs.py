@@ -1,8 +1,9 @@
-"""What a proof of a signature leaves behind: artifact metadata, and the condition SourceVerified.
+"""Results of a signature verification: metadata of the artifact, and the condition SourceVerified.
 
-The metadata say who signed, for policies and for consumers, and until when that is known: a
-certificate may be revoked after its signature was checked. So a pass asks `due`, and has the proof
-made again, which takes no fetch. Nothing here verifies anything.
+The metadata name the signer, for policies and for users of the artifact, and the time until which
+the verification is valid: a certificate may be revoked later. A reconciliation checks this time
+(``left``) and verifies the signature again if necessary, without a fetch. This module does not
+verify signatures.
 """
 
 from collections.abc import Mapping
@@ -15,16 +16,19 @@ from toolkit.kube.reconciliation import Reconciliation
 from toolkit.verify.signature import FACT, Proof
 
 FRESH: Final = "source.penstock.dev/fresh-until"
-"""Artifact metadata: when the proof has to be made again."""
+"""Artifact metadata: the time (ISO 8601) at which the signature must be verified again."""
 
 SOONEST: Final = 60.0
-"""Seconds; a pass that makes a proof again is planned no sooner."""
+"""Minimal delay in seconds before a reconciliation verifies a signature again."""
 
 _CONDITION: Final = "SourceVerified"
 
 
 def metadata(proof: Proof | None, *, vouched: bool) -> dict[str, str]:
-    """Return what the artifact keeps; whose content is not all ``vouched`` for claims nothing."""
+    """Return the metadata for an artifact.
+
+    If the signature does not cover the whole content (``vouched``), they name no signer.
+    """
     if proof is None:
         return {}
     until = proof.fresh_until
@@ -35,7 +39,7 @@ def metadata(proof: Proof | None, *, vouched: bool) -> dict[str, str]:
 
 
 def show(rec: Reconciliation[Any], proof: Proof | None) -> None:
-    """Tell who signed; what a policy let pass in spite of its signature is not verified."""
+    """Set SourceVerified; it is Unknown if a policy tolerates the missing or invalid signature."""
     if proof is None:
         rec.unmark(_CONDITION)
     elif proof.tolerated:
@@ -45,9 +49,10 @@ def show(rec: Reconciliation[Any], proof: Proof | None) -> None:
 
 
 def shown(rec: Reconciliation[Any], stored: Artifact, *, demanded: bool) -> bool:
-    """Tell again of what is stored, after another revision was refused; False if that is unknown.
+    """Set SourceVerified for the stored artifact, for example after another revision was refused.
 
-    It is not where the artifact does not say who signed: it has to be verified again.
+    ``demanded`` tells whether the spec asks for a signature. Return False if the metadata name no
+    signer and the condition is False; then the artifact must be verified again.
     """
     if not demanded:
         rec.unmark(_CONDITION)
@@ -59,18 +64,18 @@ def shown(rec: Reconciliation[Any], stored: Artifact, *, demanded: bool) -> bool
 
 
 def left(stored: Artifact, now: datetime) -> float | None:
-    """Return the seconds until the proof has to be made again; ``None`` if it never has."""
+    """Return the seconds until the signature must be verified again; None for never."""
     text = stored.metadata.get(FRESH)
     if text is None:
         return None
     try:
         return (datetime.fromisoformat(text) - now).total_seconds()
-    except (ValueError, TypeError):  # no time, or one without a zone
+    except (ValueError, TypeError):  # Not a time, or without a time zone.
         return 0.0
 
 
 def renewed(rec: Reconciliation[Any], stored: Artifact, proof: Proof) -> dict[str, str] | None:
-    """Return the stored artifact's metadata with a proof made again; ``None`` if it says other."""
+    """Return the metadata of the stored artifact with a new proof; None if the claims differ."""
     claimed = VERIFIED in stored.metadata
     made = metadata(proof, vouched=claimed)
     if proof.tolerated != (_status(rec) == "Unknown") or _claims(made) != _claims(stored.metadata):

@@ -1,10 +1,10 @@
-"""Turn any source into an artifact: resolve upstream, fetch when it changed, store, report.
+"""Reconcile any kind of source: resolve upstream, fetch if it has changed, store, report.
 
-There is one reconciler for all source kinds. A kind brings what ``controllers.source.source`` asks
-of it; everything a user sees around that (conditions, events, retention, what counts as unchanged)
-is decided here, once.
+All kinds of sources share this reconciler. A kind implements the interface in
+``controllers.source.source``. Conditions, events, retention, and the rule for unchanged sources are
+the same for all kinds, and are here.
 
-It does not write status: ``toolkit.kube.controller`` does.
+This module does not write the status; ``toolkit.kube.controller`` does.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -42,20 +42,20 @@ from toolkit.policy.origins import RECORD
 from toolkit.verify.signature import VerificationError, VerificationModeError
 
 TRUST: Final = "source.penstock.dev/trust"
-"""Artifact metadata: the mode and the version of the keys that it was verified with."""
+"""Artifact metadata: the mode and the version of the keys with which it was verified."""
 
 RECIPE: Final = "source.penstock.dev/recipe"
-"""Artifact metadata: what it was made of and how, apart from its revision."""
+"""Artifact metadata: a digest of all inputs of the artifact other than its revision."""
 
 Parents = Callable[[Any], Iterable[SourceObject]]
-"""Returns the sources that one is made from, as far as they exist."""
+"""Returns those existing sources from which a source is made."""
 
 T = TypeVar("T", bound=SourceObject)
 U = TypeVar("U", bound=Upstream)
 
 
 class SourceReconciler(Generic[T, U]):
-    """The pass over one source object, whatever its kind."""
+    """Reconciles the sources of one kind."""
 
     def __init__(
         self, source: Source[T, U], store: Store, *, scratch: Path, policy: Policy, parents: Parents
@@ -67,7 +67,7 @@ class SourceReconciler(Generic[T, U]):
         self._parents = parents
 
     async def reconcile(self, rec: Reconciliation[T]) -> Outcome:
-        """Make the stored artifact match upstream."""
+        """Bring the stored artifact up to date with upstream."""
         async with Scratch(self._scratch) as scratch:
             return await self._advance(rec, scratch)
 
@@ -94,7 +94,7 @@ class SourceReconciler(Generic[T, U]):
                 await self._withdraw(rec, stored, why)
             raise
         except QuotaError:
-            if stored:  # what is past its retention makes room for the next attempt
+            if stored:  # Deleting expired artifacts makes room for the next attempt.
                 await self._collect(rec, stored)
             raise
         for violation in self._policy.check(obj):
@@ -113,7 +113,7 @@ class SourceReconciler(Generic[T, U]):
             with _failing(rec, "FetchFailed"):
                 return await self._source.resolve(rec.obj, scratch)
         except VerificationError:
-            # Nobody can be trusted now: who was before must not go on being.
+            # There is no trusted key or identity now, so the stored artifact must not stay in use.
             if stored:
                 await self._withdraw(
                     rec, stored, "which no key or identity that is trusted now verifies"
@@ -121,10 +121,10 @@ class SourceReconciler(Generic[T, U]):
             raise
 
     async def _settled(self, rec: Reconciliation[T], artifact: Artifact) -> Outcome:
-        """Tell that the store holds what the spec asks for, and drop what is too old."""
+        """Report that the store has the artifact that the spec asks for, and delete old ones."""
         message, reason = self._source.message(rec.obj, artifact), self._source.reason(artifact)
         self._offer(rec, artifact)
-        # A revision that could not be stored may have gone from upstream again.
+        # These conditions may be left from a revision that upstream no longer has.
         rec.unmark("ArtifactOutdated", "StorageOperationFailed")
         rec.mark("ArtifactInStorage", "True", reason, message)
         await self._collect(rec, artifact)
@@ -136,15 +136,16 @@ class SourceReconciler(Generic[T, U]):
     async def _proven(
         self, rec: Reconciliation[T], stored: Artifact, upstream: U
     ) -> Artifact | None:
-        """Return what is stored with a proof that holds now; ``None`` if it must be fetched again.
+        """Return the stored artifact with a valid proof; None if it must be fetched again.
 
-        To make a proof again takes no fetch, but it may say other than the one before.
+        Verifying the signature again needs no fetch. But if the result differs from the earlier
+        one, the artifact must be fetched.
         """
         if not proofs.shown(rec, stored, demanded=bool(upstream.trust)):
             return None
         due = proofs.left(stored, datetime.now(UTC))
         if upstream.prove is None or due is None or due > 0:
-            if "requested" in rec.triggers:  # else every pass would cost a write
+            if "requested" in rec.triggers:  # Otherwise each interval would cost a write.
                 told = f"artifact up-to-date with remote revision: '{upstream.revision}'"
                 rec.event("trace", "ArtifactUpToDate", told)
             return stored
@@ -161,7 +162,7 @@ class SourceReconciler(Generic[T, U]):
         return msgspec.structs.replace(stored, metadata=metadata)
 
     async def finalize(self, rec: Reconciliation[T]) -> None:
-        """Delete everything stored for the object."""
+        """Delete all artifacts of the object."""
         await self._store.remove(self._owner(rec))
         self._offer(rec, None)
 
@@ -203,10 +204,13 @@ class SourceReconciler(Generic[T, U]):
                 )
 
     async def _permitted(self, rec: Reconciliation[T], stored: Artifact | None) -> Artifact | None:
-        """Return the stored artifact unless a policy has come to forbid it; raise for the object.
+        """Return the stored artifact; withdraw it and return None if a policy now forbids it.
 
-        What a source is made from counts as well: a registry is asked for charts without a pass of
-        its own, and a suspended neighbour has none.
+        The sources from which an object is made are checked too, because some of them are not
+        reconciled: HelmRepositories of type ``oci``, and suspended sources.
+
+        Raises:
+            AccessDeniedError: a policy forbids the object, or a source from which it is made.
         """
         await caches.complete(self._policy)
         try:
@@ -218,7 +222,7 @@ class SourceReconciler(Generic[T, U]):
             if stored:
                 await self._withdraw(rec, stored, "which a SourcePolicy forbids")
             raise
-        # What has no record yet gets one in this pass, and is judged then.
+        # An artifact without a record gets one in this reconciliation, and is checked then.
         if stored and RECORD in stored.metadata:
             return await self._allowed(rec, stored)
         return stored
@@ -226,7 +230,7 @@ class SourceReconciler(Generic[T, U]):
     async def _located(
         self, rec: Reconciliation[T], stored: Artifact, upstream: U
     ) -> Artifact | None:
-        """Return what is stored, told to come from where it was found now; None if forbidden."""
+        """Return the stored artifact with its current origin; None if a policy forbids it."""
         record = _record(rec.obj, upstream)
         if origins.same(stored.metadata, record):
             return stored
@@ -234,7 +238,7 @@ class SourceReconciler(Generic[T, U]):
         return await self._allowed(rec, msgspec.structs.replace(stored, metadata=metadata))
 
     async def _allowed(self, rec: Reconciliation[T], stored: Artifact) -> Artifact | None:
-        """Return an artifact unless a policy forbids it, which withdraws it."""
+        """Return an artifact; withdraw it and return None if a policy forbids it."""
         try:
             self._policy.check_artifact(rec.obj, stored.metadata)
         except AccessDeniedError as error:
@@ -243,7 +247,7 @@ class SourceReconciler(Generic[T, U]):
         return stored
 
     async def _withdraw(self, rec: Reconciliation[T], stored: Artifact, why: str) -> None:
-        """Offer an artifact no longer that was not checked as is now demanded."""
+        """Delete the stored artifact, remove it from the status, and send an event with ``why``."""
         await self._store.remove(self._owner(rec))
         self._offer(rec, None)
         rec.event(
@@ -253,9 +257,9 @@ class SourceReconciler(Generic[T, U]):
         )
 
     async def _stored(self, rec: Reconciliation[T]) -> Artifact | None:
-        """Return the artifact that status names, if it is still in the store, undamaged.
+        """Return the artifact in the status, if the store still has it undamaged.
 
-        Its address follows ``--storage-adv-addr``, whatever that was when it was stored.
+        Its URL is updated to the current ``--storage-adv-addr``.
         """
         if rec.obj.status.artifact is None:
             return None
@@ -271,7 +275,7 @@ class SourceReconciler(Generic[T, U]):
         return None
 
     def _offer(self, rec: Reconciliation[T], artifact: Artifact | None) -> None:
-        """Let status tell what consumers get, and where the newest is if the kind links to it."""
+        """Set the artifact in the status, and ``status.url`` for the kinds that have this field."""
         rec.status({"artifact": artifact})
         if artifact is None:
             rec.unmark("ArtifactInStorage")
@@ -281,7 +285,7 @@ class SourceReconciler(Generic[T, U]):
             rec.status({"url": url})
 
     async def _collect(self, rec: Reconciliation[T], current: Artifact) -> None:
-        """Drop what is past its retention; that it stays a while longer fails no pass."""
+        """Delete expired artifacts; a failure sends an event, but fails no reconciliation."""
         try:
             removed = await self._store.collect(self._owner(rec), current=current)
         except PenstockError as error:
@@ -321,12 +325,12 @@ _TELLING: Final[Mapping[str, tuple[str, Literal["True", "False"]]]] = MappingPro
         **dict.fromkeys(_VERIFICATION, ("SourceVerified", "False")),
     }
 )
-"""Reasons that have a condition of their own, and its status then."""
+"""The conditions for some reasons of errors, with their status."""
 
 
 @contextmanager
 def _failing(rec: Reconciliation[T], condition: str) -> Iterator[None]:
-    """Mark ``condition``, or one that tells more, when the block fails; else remove it."""
+    """Set ``condition``, or the one in ``_TELLING``, if the block fails; else remove it."""
     failures = (condition, "IncludeUnavailable", "BuildFailed")
     try:
         yield
@@ -343,7 +347,10 @@ def _record(obj: SourceObject, upstream: Upstream) -> str:
 
 
 def _require_allowed(policy: Policy, obj: SourceObject, metadata: Mapping[str, str]) -> None:
-    """Refuse content that a policy forbids, such as by who signed it; the next may be right."""
+    """Refuse content that a policy forbids, for example because of its signer.
+
+    The error is not final, because the next revision may be allowed.
+    """
     try:
         policy.check_artifact(obj, metadata)
     except AccessDeniedError as exc:
@@ -351,7 +358,7 @@ def _require_allowed(policy: Policy, obj: SourceObject, metadata: Mapping[str, s
 
 
 def _answers(stored: Artifact, obj: SourceObject, upstream: Upstream) -> bool:
-    """Tell whether the stored artifact is what the spec asks for now."""
+    """Tell whether the stored artifact is the one that the spec asks for now."""
     status = msgspec.to_builtins(obj.status)
     return (
         stored.revision == upstream.revision
@@ -363,7 +370,7 @@ def _answers(stored: Artifact, obj: SourceObject, upstream: Upstream) -> bool:
 
 
 def _outdate(rec: Reconciliation[T], stored: Artifact, upstream: Upstream) -> None:
-    """Tell what there is to be fetched; another spec alone makes an artifact not outdated."""
+    """Set ArtifactOutdated if there is a new revision or another include, not for a new spec."""
     included = msgspec.to_builtins(rec.obj.status).get(_INCLUDED)
     if stored.revision != upstream.revision:
         told = f"new upstream revision '{upstream.revision}'"

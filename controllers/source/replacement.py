@@ -1,8 +1,8 @@
-"""What was never verified as is now demanded goes, also when nothing can replace it.
+"""Withdraw an unverified artifact even if the server has nothing to replace it.
 
-Who may push can delete what is asked for, or spoil it, and must not keep in use what was stored
-before a signature was demanded. That a server has nothing is its answer, and refuses; an outage is
-none.
+The stored artifact may be older than the demand for a signature. A user who can push could keep it
+in use by deleting or damaging the requested revision. So if the server answers that it does not
+have the revision, the stored artifact is refused. An outage of the server is no such answer.
 """
 
 from collections.abc import Iterator
@@ -24,10 +24,11 @@ _ANSWERS: Final = (*ANSWERS, ChartNotFoundError, RefNotFoundError, EmptyReposito
 def replacing(
     stored: Artifact | None, trust: str, *, reason: str = "VerificationError"
 ) -> Iterator[None]:
-    """Refuse what is stored if the present keys, ``trust``, did not verify it.
+    """Refuse the stored artifact if it was not verified with the current keys, ``trust``.
 
     Raises:
-        VerificationError: the server answered the body that it has nothing that can be used.
+        VerificationError: the body failed because the server has no usable revision, and the stored
+            artifact was not verified.
     """
     try:
         yield

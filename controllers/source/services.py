@@ -1,4 +1,4 @@
-"""What the source reconcilers share, made from the flags and closed with the process."""
+"""Services shared by the source reconcilers, built from the flags and closed with the process."""
 
 from collections.abc import Callable, Iterable
 from pathlib import Path
@@ -29,7 +29,7 @@ from toolkit.verify.notation.revocation import Responders
 from toolkit.verify.verifications import Means, Verifications
 
 
-def start(  # noqa: PLR0913 - the parts that the caller has
+def start(  # noqa: PLR0913 - the parts that the component has
     manager: Manager,
     options: Options,
     *,
@@ -41,13 +41,14 @@ def start(  # noqa: PLR0913 - the parts that the caller has
     lookup: Callable[[str, ObjectKey], SourceObject | None],
     listing: Callable[[str, str], Iterable[SourceObject]],
 ) -> Services:
-    """Return the services; ``passes`` of each kind run at once.
+    """Return the services.
 
-    The store gives the indexes of charts below ``indexes``. Passes of a kind work in the directory
-    of ``scratch`` that has its name.
+    ``passes`` is the number of concurrent reconciliations of each kind. ``indexes`` is the
+    directory with the stored indexes of charts. Reconciliations of a kind use the subdirectory of
+    ``scratch`` with the name of the kind.
     """
     fetching = git.start(size=passes, writes=(scratch / GIT_REPOSITORY.kind,))
-    # HelmRepositories and HelmCharts have so many passes each.
+    # Both HelmRepositories and HelmCharts use these workers.
     charting = charts.start(
         size=2 * passes,
         reads=(indexes,),
@@ -77,7 +78,8 @@ def start(  # noqa: PLR0913 - the parts that the caller has
             cloud=outside.cloud,
             plain_http=options.insecure_allow_http,
         ),
-        # Who signs what was refused, and asks for a reconcile, is answered at once.
+        # Refusals are not cached: a user who signs a refused artifact and requests a
+        # reconciliation gets a new answer at once.
         verifications=Verifications(
             _means(options, outside, engine, scratch / "sigstore"), refusal_seconds=0
         ),
@@ -89,7 +91,7 @@ def start(  # noqa: PLR0913 - the parts that the caller has
 
 
 def _means(options: Options, outside: Outside, pool: WorkerPool, cache: Path) -> Means:
-    """Return what artifacts in registries are verified with."""
+    """Return the means to verify artifacts in registries."""
     return Means(
         public_root=PublicRoot(cache=cache, offline=options.sigstore_offline),
         pool=pool,

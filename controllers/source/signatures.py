@@ -1,7 +1,7 @@
-"""Which signatures an object in a registry must have: ``spec.verify`` and its Secrets as a policy.
+"""The required signatures of an artifact in a registry: a policy from ``spec.verify``.
 
-The Secrets are read in every pass, because a policy's ``trust`` is part of what an artifact is
-remembered by: other keys mean to verify again.
+Each reconciliation reads the Secrets of ``spec.verify``. The metadata of an artifact contain the
+``trust`` of the policy, so if the keys change, the signature is verified again.
 """
 
 from typing import Final, Protocol, TypeAlias
@@ -20,23 +20,23 @@ Policy: TypeAlias = cosign.Policy | notation.Policy
 
 
 class Verify(Protocol):
-    """See ``toolkit.verify.verifications``."""
+    """Verifies signatures (``toolkit.verify.verifications``)."""
 
     async def __call__(self, subject: Subject, policy: Policy, *, scope: str) -> Proof:
-        """Return who signed, or raise ``VerificationError``; ``scope`` chose the way there."""
+        """Return the proof, or raise ``VerificationError``; refusals are cached per ``scope``."""
         ...
 
 
 def trust(policy: Policy, repository: Repository) -> str:
-    """Return what a proof holds for: a policy may have other rules for another repository."""
+    """Return the identity of a policy for a repository; its rules may differ by repository."""
     return f"{policy.trust} {repository}"
 
 
 async def policy(secrets: Secrets, namespace: str, wanted: OCIVerification) -> Policy:
-    """Return whom to trust.
+    """Return the policy of ``spec.verify``.
 
     Raises:
-        VerificationError: it can trust nobody, or what it trusts cannot be used.
+        VerificationError: the policy trusts no key or identity, or one of them is invalid.
         TransientError: a Secret cannot be read (reason VerificationError).
     """
     named = wanted.secret_ref

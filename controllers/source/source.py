@@ -1,7 +1,7 @@
-"""What a kind of source brings: where upstream is now, and how its files get into a directory.
+"""The interface of a kind of source: resolve the upstream revision, and fetch its files.
 
-Everything a user sees around that (conditions, events, retention, what counts as unchanged) is
-decided once, in ``controllers.source.reconciler``.
+Conditions, events, retention, and the rule for unchanged sources are the same for all kinds, in
+``controllers.source.reconciler``.
 """
 
 import asyncio
@@ -23,7 +23,7 @@ from toolkit.policy.origins import Origin
 from toolkit.verify.signature import Proof
 
 SUCCEEDED: Final = "Succeeded"
-"""Reason of most good ends."""
+"""The reason of most successful reconciliations."""
 
 
 class _Spec(Protocol):
@@ -39,19 +39,19 @@ class _Status(Protocol):
 
 
 class SourceObject(Protocol):
-    """What every source kind has."""
+    """The fields that all kinds of sources have."""
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Return namespace, name and the like."""
+        """Return the metadata."""
 
     @property
     def spec(self) -> _Spec:
-        """Return what the user asks for."""
+        """Return the spec."""
 
     @property
     def status(self) -> _Status:
-        """Return what was stored last."""
+        """Return the status, which has the stored artifact."""
 
 
 def offered(obj: SourceObject, kind: str) -> Artifact | None:
@@ -70,19 +70,22 @@ T_contra = TypeVar("T_contra", bound=SourceObject, contravariant=True)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Upstream:
-    """Where a source is now, found without fetching its content.
+    """The upstream revision of a source, found without fetching its content.
 
-    ``observed`` holds the status fields beside the revision that decide whether the stored
-    artifact still answers the spec; a difference to the object's status means: fetch again.
-    ``trust`` names the mode and the version of the keys that a signature is checked against, and
-    is empty if none is demanded; ``recipe`` is a digest of all else that shapes the artifact. The
-    artifact keeps both, and a difference means the same. ``status`` holds fields that are true
-    whether or not anything has to be fetched. ``prove`` verifies the signature without a fetch,
-    where a kind can do that. ``news`` is the reason that a stored artifact is outdated for.
+    The stored artifact is fetched again if ``revision``, ``observed``, ``trust`` or ``recipe``
+    differs from it.
 
-    ``parts`` are the origins of what it is made from, beside the source itself. Another address of
-    the source or of a part means to fetch again, unless the revision and all of the above can only
-    be those of one content (``content_addressed``): then the artifact is told to come from there.
+    - ``observed`` are status fields with inputs of the artifact other than the revision.
+    - ``trust`` is the mode and the version of the keys for the signature; empty if the spec asks
+      for none. The metadata of the artifact contain it.
+    - ``recipe`` is a digest of all other inputs. The metadata of the artifact contain it.
+    - ``status`` are status fields to set in any case.
+    - ``prove`` verifies the signature without a fetch, if the kind supports that.
+    - ``news`` is the reason of ArtifactOutdated for a new revision.
+    - ``parts`` are the origins of other sources from which the artifact is made.
+    - ``content_addressed`` tells that the fields above identify the content. Then another address
+      of the source or of a part only changes the recorded origin. Otherwise the artifact is
+      fetched again.
     """
 
     revision: str
@@ -98,25 +101,29 @@ class Upstream:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tree:
-    """The artifact is the directory that was filled, packed, without what is ignored."""
+    """The artifact is a tarball of the filled directory, without ignored files."""
 
     ignore: Ignore
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class File:
-    """The artifact is this file as it is."""
+    """The artifact is this file, unchanged."""
 
     path: Path
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Fetched:
-    """What a fetch brought.
+    """The result of a fetch.
 
-    ``summary`` is the event's text; ``proof`` tells who signed, if that was demanded. It goes on
-    to consumers if it is ``vouched`` to hold for everything that was brought. ``status`` holds
-    status fields that are known only now; ``about`` is metadata of the event.
+    - ``filename`` is the name of the artifact's file.
+    - ``summary`` is the text of the event, ``about`` is its metadata.
+    - ``proof`` names the signer, if the spec asks for a signature.
+    - ``vouched`` tells that the signature covers all fetched content. Only then the metadata of the
+      artifact name the signer.
+    - ``metadata`` are further metadata of the artifact.
+    - ``status`` are status fields that are known only after the fetch.
     """
 
     filename: str
@@ -133,54 +140,61 @@ U = TypeVar("U", bound=Upstream)
 
 
 class Source(Protocol[T_contra, U]):
-    """One kind of source: the only code a new kind adds."""
+    """One kind of source. A new kind only needs to implement this interface."""
 
     @property
     def kind(self) -> Kind[msgspec.Struct]:
-        """Return the row of ``crds.KINDS``."""
+        """Return the kind, a row of ``crds.KINDS``."""
 
     async def resolve(self, obj: T_contra, scratch: "Scratch") -> U:
-        """Return where upstream is now. Raises a typed error when it cannot be told.
+        """Return the upstream revision.
 
-        Where that cannot be told without a download, it goes into ``scratch``.
+        If this needs a download, the files go into ``scratch``.
+
+        Raises:
+            PenstockError: the revision cannot be determined.
         """
         ...
 
     async def fetch(self, obj: T_contra, upstream: U, into: Path) -> Fetched:
-        """Bring the files of ``upstream`` into the empty directory ``into`` and verify them."""
+        """Fetch the files of ``upstream`` into the empty directory ``into``, and verify them.
+
+        Raises:
+            PenstockError: the files cannot be fetched, or the signature is not valid.
+        """
         ...
 
     def message(self, obj: T_contra, artifact: Artifact) -> str:
         """Return the Ready message for a stored artifact."""
 
     def reason(self, artifact: Artifact) -> str:
-        """Return the reason beside it, and of the event if that is not ``Succeeded``."""
+        """Return the reason of Ready, and of the event if it is not ``Succeeded``."""
 
 
 class Policy(Protocol):
-    """What may exist and be offered (``controllers.sourcepolicies``)."""
+    """Decides which sources and artifacts are allowed (``controllers.sourcepolicies``)."""
 
     @property
     def synced(self) -> bool:
-        """Tell whether policies are known."""
+        """Tell whether the policies have been listed."""
 
     async def wait_synced(self) -> None:
-        """Wait until they are."""
+        """Wait until the policies have been listed."""
 
     def check(self, obj: SourceObject) -> Iterable[object]:
-        """Let a source exist; return what is only to be told.
+        """Require that policies allow a source; return violations that are only reported.
 
         Raises:
-            AccessDeniedError: a policy forbids it.
-            WaitingError: policies are not known yet.
+            AccessDeniedError: a policy forbids the source.
+            WaitingError: the policies have not been listed yet.
         """
 
     def check_artifact(self, obj: SourceObject, metadata: Mapping[str, str]) -> Iterable[object]:
-        """Let it offer an artifact with these metadata; else as ``check``."""
+        """Require that policies allow an artifact with these metadata; otherwise as ``check``."""
 
 
 class Scratch:
-    """Directories for one pass, removed with all they hold when it ends; use ``async with``."""
+    """Directories for one reconciliation, removed with their content on exit (``async with``)."""
 
     def __init__(self, parent: Path) -> None:
         self._parent = parent
@@ -194,7 +208,7 @@ class Scratch:
             await asyncio.shield(asyncio.to_thread(shutil.rmtree, directory, ignore_errors=True))
 
     async def directory(self) -> Path:
-        """Make an empty directory."""
+        """Create an empty directory."""
         made = await asyncio.to_thread(_make_directory, self._parent)
         self._made.append(made)
         return made

@@ -1,4 +1,4 @@
-"""The kinds of sources: adding one is a module and a row here."""
+"""The kinds of sources. A new kind needs a module and a row in ``SOURCES``."""
 
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
@@ -31,14 +31,14 @@ from toolkit.verify.gitsignatures import GitSignatures
 from toolkit.verify.verifications import Verifications
 
 Parents = Iterable[tuple[str, str]]
-"""Kind and name of sources in the same namespace whose artifacts another one is made from."""
+"""Kind and name of sources, in the same namespace, from which another source is made."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """What sources are made of; one set serves all kinds.
+    """The services that all kinds of sources use.
 
-    ``plain_http`` is whether any server without TLS is asked (``--insecure-allow-http``).
+    ``plain_http`` allows servers without TLS (``--insecure-allow-http``).
     """
 
     plain_http: bool
@@ -59,10 +59,12 @@ class Services:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One kind.
+    """One kind of source.
 
-    ``static`` tells which of its objects are only looked up, never reconciled, and ``held`` which
-    have a finalizer until their artifacts are deleted.
+    - ``make`` builds its implementation.
+    - ``parents`` returns the sources from which an object is made.
+    - ``static`` tells whether an object is never reconciled.
+    - ``held`` tells whether an object gets a finalizer, until its artifacts are deleted.
     """
 
     kind: Kind[Any]
@@ -151,6 +153,6 @@ SOURCES: Final = (
     Row(kind=BUCKET, make=_bucket),
     # The index of a chart repository.
     Row(kind=HELM_REPOSITORY, make=_helm_repository, static=helmrepository.static),
-    # One chart, out of any of these but a registry's own artifacts.
+    # One chart, from a HelmRepository, a GitRepository or a Bucket.
     Row(kind=HELM_CHART, make=_helm_chart, parents=helmchart.parents, held=helmchart.held),
 )

@@ -1,1 +1,1 @@
-"""How an ArtifactGenerator's artifacts are made: validated, planned, and built in a worker."""
+"""Generate the artifacts of an ArtifactGenerator: validate, plan, and build in a worker."""

@@ -1,9 +1,12 @@
 """Build the artifacts of a generator from the directories of its sources. Blocks; runs in a worker.
 
-An operation's ``from`` is a file, a directory or a glob, its ``to`` a file or a directory, as with
-``cp``: a file goes to the path, or into the directory if there is one or the path ends in a slash;
-a directory goes into the directory under its own name (the root of a source: what is in it); what
-a glob matches goes into the directory with its path from the glob's first wildcard on.
+``from`` of a copy operation is a file, a directory or a glob; ``to`` is a file or a directory. As
+with ``cp``:
+
+- A file is copied to ``to``, or into it if ``to`` is a directory or ends in a slash.
+- A directory is copied into ``to`` under its own name. Of the root of a source, the content is
+  copied.
+- Files that match a glob are copied into ``to``, with their path from the first wildcard on.
 """
 
 import re
@@ -24,12 +27,13 @@ from toolkit.errors import StalledError, TransientError
 
 
 def build(request: BuildRequest, *, space: int = limits.TOTAL_BYTES) -> BuildResult:
-    """Build every artifact into a directory of its own below ``request.into``.
+    """Build each artifact into its own directory below ``request.into``.
 
-    ``space`` is how many bytes all of them together may have.
+    ``space`` limits the bytes of all artifacts together.
 
     Raises:
-        StalledError: what a path pattern captured makes no artifact (reason ValidationFailed).
+        StalledError: a path pattern captured an invalid name, captured one name twice, or makes too
+            many artifacts (reason ValidationFailed).
         TransientError: an artifact cannot be built (reason BuildFailed).
     """
     sources = {alias: SourceFiles(alias, Path(root)) for alias, root in request.sources.items()}
@@ -68,7 +72,7 @@ _Planned = tuple[OutputArtifact, Mapping[str, str]]
 
 
 def _planned(request: BuildRequest, sources: Mapping[str, SourceFiles]) -> list[_Planned]:
-    """Return the artifacts to build and their labels, one a directory where there is a pattern."""
+    """Return the artifacts to build and their labels; with a pattern, one per directory."""
     if not request.path_pattern:
         return [(output, {}) for output in request.artifacts]
     planned: dict[str, tuple[_Planned, Mapping[str, str]]] = {}
@@ -104,7 +108,7 @@ def _matched(
     pattern = PathPattern.parse(request.path_pattern)
     seen: set[tuple[tuple[str, str], ...]] = set()
     for captured in pattern.matches(sources[pattern.alias].directories):
-        # Where a pattern has a *, several directories capture the same.
+        # If a pattern has a *, several directories may capture the same values.
         key = tuple(sorted(captured.items()))
         if key not in seen:
             seen.add(key)

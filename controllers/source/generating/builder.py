@@ -1,4 +1,4 @@
-"""Fetch a generator's sources and have its artifacts built from them."""
+"""Fetch the sources of a generator, and build its artifacts in a worker."""
 
 import asyncio
 from collections.abc import Mapping, Sequence
@@ -21,15 +21,15 @@ from toolkit.native import pool as pools
 from toolkit.native.kind import WorkerKind
 
 KIND: Final = WorkerKind(
-    module="controllers.source.generating.worker",  # globs, archives and YAML of strangers
+    module="controllers.source.generating.worker",  # It parses untrusted globs, archives and YAML.
     memory_limit=limits.MEMORY,
-    answer_limit=16 << 20,  # what was done, and no file of it
+    answer_limit=16 << 20,  # Answers contain no file content.
     network=False,
 )
 
 
 class Workers(Protocol):
-    """The part of ``WorkerPool`` that is used."""
+    """The part of ``WorkerPool`` that is used here."""
 
     async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
         """Run one operation in a worker."""
@@ -37,15 +37,15 @@ class Workers(Protocol):
 
 
 class Copies(Protocol):
-    """The part of ``Fetcher`` that is used."""
+    """The part of ``Fetcher`` that is used here."""
 
     def extracted(self, artifact: Artifact, owner: Owner) -> AbstractAsyncContextManager[Extracted]:
-        """Give the unpacked artifact, which has to be its owner's."""
+        """Yield the unpacked artifact, which must belong to ``owner``."""
         ...
 
 
 class Builder:
-    """Builds in workers, from copies of the sources that all generators share."""
+    """Builds in workers; all generators share the unpacked copies of the sources."""
 
     def __init__(self, pool: Workers, fetcher: Copies) -> None:
         self._pool = pool
@@ -54,12 +54,13 @@ class Builder:
     async def build(
         self, spec: ArtifactGeneratorSpec, inputs: Mapping[str, Input], into: Path
     ) -> BuildResult:
-        """Build every artifact into a directory below ``into``, which is empty.
+        """Build each artifact into a directory below the empty directory ``into``.
 
         Raises:
-            StalledError: what a path pattern captured makes no artifact (ValidationFailed).
-            WaitingError: a source's artifact is gone; a new one is on its way (SourceFetchFailed).
-            TransientError: it cannot be fetched (SourceFetchFailed), or not built (BuildFailed).
+            StalledError: a path pattern captured invalid names (ValidationFailed).
+            WaitingError: the artifact of a source was replaced meanwhile (SourceFetchFailed).
+            TransientError: an artifact of a source cannot be fetched (SourceFetchFailed), or an
+                artifact cannot be built (BuildFailed).
         """
         async with AsyncExitStack() as stack:
             sources = {}
@@ -111,7 +112,7 @@ def start(*, size: int, reads: Sequence[Path], writes: Sequence[Path]) -> pools.
 
 
 def _require_below(result: BuildResult, into: Path) -> None:
-    """Refuse a worker's answer that has us read elsewhere, with rights that it has not."""
+    """Refuse an answer with directories outside ``into``, which the worker may not read itself."""
     for number, each in enumerate(result.artifacts):
         if each.directory != str(into / str(number)):
             raise TransientError(
@@ -121,7 +122,7 @@ def _require_below(result: BuildResult, into: Path) -> None:
 
 
 def _used(spec: ArtifactGeneratorSpec) -> set[str]:
-    """Return the aliases whose files are needed; others may only lend their revision."""
+    """Return the aliases of sources whose files are needed; others may only give a revision."""
     texts = [copy.from_ for output in spec.artifacts for copy in output.copy]
     return {alias_of(text)[0] for text in (*texts, spec.path_pattern) if text}
 

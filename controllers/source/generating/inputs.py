@@ -1,4 +1,4 @@
-"""Which artifacts a generator takes its files from, and whether it may."""
+"""The artifacts of a generator's sources, and whether the generator may use them."""
 
 import hashlib
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -18,16 +18,16 @@ from toolkit.policy.references import References
 
 KIND: Final = GroupVersionKind(*ARTIFACT_GENERATOR.gvk)
 ORIGIN: Final = "org.opencontainers.image.revision"
-"""Artifact metadata: the upstream revision, as images tell it."""
+"""Artifact metadata: the upstream revision, under the key that images use."""
 
 Lookup = Callable[[ObjectKey], ArtifactGenerator | None]
 Informers = Mapping[str, Informer[Any]]
-"""The informers of the kinds of sources that are served, by kind."""
+"""The informers of the kinds of sources, by kind."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Input:
-    """One source and the artifact that it has now."""
+    """A source and its current artifact."""
 
     alias: str
     ref: ObjectRef
@@ -35,18 +35,18 @@ class Input:
 
     @property
     def owner(self) -> Owner:
-        """Return whose artifact it must be."""
+        """Return the source as the owner that the artifact must have."""
         return Owner(kind=self.ref.gvk.kind, namespace=self.ref.namespace, name=self.ref.name)
 
     @property
     def origin(self) -> str:
-        """Return the upstream revision, empty if none is told."""
+        """Return the upstream revision; empty if the metadata have none."""
         own = self.artifact.revision if self.ref.gvk.kind == "GitRepository" else ""
         return self.artifact.metadata.get(ORIGIN, own)
 
 
 class InputReader:
-    """Looks a generator's sources up in the informers of their kinds."""
+    """Reads the sources of generators from informers, and enforces grants and SourcePolicies."""
 
     def __init__(
         self, informers: Informers, generators: Lookup, *, policy: References, sources: Policy
@@ -57,12 +57,15 @@ class InputReader:
         self._sources = sources
 
     def resolve(self, obj: ArtifactGenerator) -> dict[str, Input]:
-        """Return what to build from, by alias.
+        """Return the sources by alias.
 
         Raises:
-            StalledError: a kind is not served, or the generator is fed by itself.
-            AccessDeniedError: a reference crosses namespaces, or a policy forbids a source.
-            WaitingError: a source does not exist or has no artifact yet, or grants are not known.
+            StalledError: this process does not watch a kind, or a source is made from the
+                generator's own artifacts.
+            AccessDeniedError: no grant allows a reference to another namespace, or a policy forbids
+                a source.
+            WaitingError: a source does not exist or has no artifact yet, or grants have not been
+                listed yet.
         """
         own = ObjectRef(KIND, obj.metadata.namespace, obj.metadata.name)
         references = dict(self.references(obj))
@@ -78,7 +81,7 @@ class InputReader:
         """Yield alias and source of every entry of ``spec.sources``.
 
         Raises:
-            StalledError: a kind is not served.
+            StalledError: this process does not watch a kind.
         """
         for source in obj.spec.sources:
             informer = self._informers.get(source.kind)
@@ -105,7 +108,7 @@ class InputReader:
         return artifact
 
     def _refuse_circle(self, own: ObjectRef, references: Iterable[ObjectRef]) -> None:
-        """Raise if an artifact of ours is made into itself: each pass would ask for the next."""
+        """Refuse a source made from the generator's own artifacts: it would never stop building."""
         seen: set[ObjectRef] = set()
         waiting = list(references)
         while waiting:
@@ -122,13 +125,13 @@ class InputReader:
                 waiting += [ref for _, ref in self.references(other)]
 
     def _maker(self, ref: ObjectRef) -> ObjectKey | None:
-        """Return the generator that an ExternalArtifact comes from."""
+        """Return the generator that makes an ExternalArtifact, or None."""
         found = self._informers[ref.gvk.kind].get(ref.key)
         return maker_of(found) if isinstance(found, ExternalArtifact) else None
 
 
 def maker_of(obj: ExternalArtifact) -> ObjectKey | None:
-    """Return the generator that an ExternalArtifact says it comes from."""
+    """Return the generator in ``spec.sourceRef`` of an ExternalArtifact, or None."""
     source = obj.spec.source_ref
     group = GroupVersionKind.parse(source.api_version, source.kind).group if source else ""
     if source is None or (group, source.kind) != (extensions.GROUP, KIND.kind):
@@ -137,7 +140,7 @@ def maker_of(obj: ExternalArtifact) -> ObjectKey | None:
 
 
 def digest(inputs: Iterable[Input]) -> str:
-    """Return what identifies the state of the sources, as ``sha256:<hex>``."""
+    """Return the digest of the state of the sources, ``sha256:<hex>``."""
     lines = sorted(
         " ".join((each.alias, str(each.ref), each.artifact.revision, each.artifact.digest))
         + f" {each.origin}\n"

@@ -38,11 +38,11 @@ T = TypeVar("T")
 
 _AT_ONCE: Final = 8
 _EVERYTHING: Final = Ignore.from_rules("!*")
-"""Anyone who made a tree chose its files; what would be ignored in a source stays in."""
+"""The spec selects the files of an artifact, so the ignore rules of sources do not apply."""
 
 
 class Outputs:
-    """Writes ExternalArtifacts and their artifacts, and only them."""
+    """Writes and deletes ExternalArtifacts and their artifacts."""
 
     def __init__(self, client: Client, store: Store, informer: Informer[ExternalArtifact]) -> None:
         self._client = client
@@ -56,11 +56,13 @@ class Outputs:
         inputs: Mapping[str, Input],
         done: dict[str, GeneratedArtifact],
     ) -> tuple[str, ...]:
-        """Bring every artifact into its object; note each in ``done``. Return what changed.
+        """Store each artifact and write its object; return the names of changed artifacts.
+
+        Each written artifact is added to ``done``, so that it is known after an error.
 
         Raises:
-            AccessDeniedError: an object of that name is somebody else's; nothing was written.
-            TransientError: the store or the API server refused.
+            AccessDeniedError: an object of that name has another owner; nothing was written.
+            TransientError: the store or the API server refused a write.
         """
         held = {each.name: self._held(obj, each.name) for each in built}
         changed: list[str] = []
@@ -76,7 +78,7 @@ class Outputs:
         return tuple(sorted(changed))
 
     async def intact(self, obj: ArtifactGenerator) -> bool:
-        """Tell whether everything in the inventory is there as it was left."""
+        """Tell whether all objects and artifacts in the inventory are unchanged."""
         for entry in obj.status.inventory:
             found = self._informer.get(ObjectKey(entry.namespace, entry.name))
             artifact = found.status.artifact if found else None
@@ -93,16 +95,16 @@ class Outputs:
         return True
 
     async def delete(self, obj: ArtifactGenerator, names: Iterable[str]) -> None:
-        """Delete objects that are the generator's; their artifacts go with them.
+        """Delete those of the objects that belong to the generator, with their artifacts.
 
         Raises:
-            ApiError: the API server refused.
+            ApiError: the API server refused a deletion.
         """
 
         async def one(name: str) -> None:
             found = self._informer.get(ObjectKey(obj.metadata.namespace, name))
             if found is not None and _is_own(found, obj):
-                # Gone, or somebody else's by now: both are what is wanted.
+                # The object was deleted, or replaced by another owner: nothing is left to do.
                 with suppress(NotFoundError, ConflictError):
                     await self._client.delete(
                         EXTERNAL, name, obj.metadata.namespace, uid=found.metadata.uid
@@ -111,7 +113,7 @@ class Outputs:
         await _for_all(names, one)
 
     def owned(self, obj: ArtifactGenerator) -> frozenset[str]:
-        """Return the names of all objects that bear the generator's uid."""
+        """Return the names of all objects with the uid of the generator in their label."""
         return frozenset(
             key.name
             for key, found in self._informer.items().items()
@@ -127,7 +129,7 @@ class Outputs:
     async def _put(
         self, written: "_Written", held: ExternalArtifact | None
     ) -> tuple[Artifact, bool]:
-        """Return the artifact, and whether its content or its revision is new."""
+        """Store the artifact and write its object; return it, and whether it has changed."""
         if held is None:
             held = await self._create(written)
         if not written.describes(held):
@@ -143,7 +145,7 @@ class Outputs:
         return artifact, True
 
     async def _create(self, written: "_Written") -> ExternalArtifact:
-        """Create the object, bearing nothing but its owner's mark; what is there may be ours."""
+        """Create the object with only the mark of its owner; it may exist and belong to us."""
         body = written.object(None)
         try:
             reply = await self._client.create(body)
@@ -165,7 +167,7 @@ class Outputs:
                 artifact = await self._pack(written)
             except QuotaError:
                 if before and written.owner.owns(before.path):
-                    # what is past its retention makes room for the next attempt
+                    # Deleting expired artifacts makes room for the next attempt.
                     await self._store.collect(written.owner, current=before)
                 raise
         return msgspec.structs.replace(artifact, revision=written.revision(artifact))
@@ -182,7 +184,7 @@ class Outputs:
 
 
 class _Written:
-    """One artifact as its object is to tell it."""
+    """One artifact, with the desired metadata, spec and status of its object."""
 
     def __init__(
         self, obj: ArtifactGenerator, built: BuiltArtifact, inputs: Mapping[str, Input]
@@ -204,11 +206,11 @@ class _Written:
         self._annotations = dict(common.annotations) if common else {}
 
     def revision(self, artifact: Artifact) -> str:
-        """Return the revision that consumers see."""
+        """Return the revision for users of the artifact."""
         return self._source or f"latest@{artifact.digest}"
 
     def entry(self, artifact: Artifact) -> GeneratedArtifact:
-        """Return the line of the inventory."""
+        """Return the entry of the inventory."""
         return GeneratedArtifact(
             name=self.owner.name,
             namespace=self.owner.namespace,
@@ -217,7 +219,7 @@ class _Written:
         )
 
     def describes(self, held: ExternalArtifact) -> bool:
-        """Tell whether the object's metadata and spec are as they should be."""
+        """Tell whether metadata and spec of the object are as desired."""
         meta = held.metadata
         return (
             self._labels.items() <= meta.labels.items()
@@ -227,7 +229,7 @@ class _Written:
         )
 
     def object(self, held: ExternalArtifact | None) -> Json:
-        """Return the object to create (nothing but its owner's mark), or to apply to what is."""
+        """Return the object to create (``held`` is None; only the owner's mark), or to apply."""
         body: Json = {
             "apiVersion": EXTERNAL.api_version,
             "kind": EXTERNAL.kind,
@@ -250,7 +252,7 @@ class _Written:
         return body
 
     def tells(self, held: ExternalArtifact, artifact: Artifact) -> bool:
-        """Tell whether the object's status is as it should be."""
+        """Tell whether the status of the object is as desired."""
         ready = [each.status for each in held.status.conditions if each.type == "Ready"]
         return held.status.artifact == artifact and ready == ["True"]
 
@@ -283,7 +285,7 @@ class _Written:
 
 
 async def _for_all(items: Iterable[T], do: Callable[[T], Awaitable[None]]) -> None:
-    """Do something for every item, a few at a time; the first failure ends it."""
+    """Call ``do`` for each item, a few at a time; the first error ends it."""
     slots = asyncio.Semaphore(_AT_ONCE)
 
     async def one(item: T) -> None:

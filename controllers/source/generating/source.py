@@ -1,4 +1,4 @@
-"""One source's files, listed once for all operations that take from it."""
+"""The files of one source, listed once for all operations that read it."""
 
 import bisect
 import os
@@ -13,7 +13,7 @@ REASON = "BuildFailed"
 
 
 class SourceFiles:
-    """The regular files of a directory, sorted; links and special files are not seen."""
+    """The regular files of a directory, sorted; links and special files are ignored."""
 
     def __init__(self, alias: str, root: Path) -> None:
         self.alias = alias
@@ -21,7 +21,7 @@ class SourceFiles:
 
     @cached_property
     def files(self) -> list[str]:
-        """Return the paths of all files, relative, sorted."""
+        """Return the relative paths of all files, sorted."""
         return self._listed[0]
 
     @cached_property
@@ -39,7 +39,7 @@ class SourceFiles:
             yield name
 
     def is_file(self, name: str) -> bool:
-        """Tell whether this is a file."""
+        """Tell whether ``name`` is a regular file."""
         at = bisect.bisect_left(self.files, name)
         return at < len(self.files) and self.files[at] == name
 

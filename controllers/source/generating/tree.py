@@ -1,7 +1,7 @@
-"""The directory that becomes an artifact: files are put into it, and nothing gets out of it.
+"""The directory that becomes an artifact. No write can leave the directory.
 
-All names are relative and have been checked (``globs.segments``), and no link is ever made here, so
-a path below the root stays there. What is put in is counted against an artifact's limits.
+All names are relative and have been validated (``globs.segments``), and no link is ever created
+here, so each path stays below the root. Added files count against the limits of an artifact.
 """
 
 import hashlib
@@ -29,14 +29,14 @@ class Space:
         self._total = self._left = total
 
     def take(self, size: int) -> None:
-        """Use some of it."""
+        """Use ``size`` bytes; raise ``TransientError`` if not enough are left."""
         self._left -= size
         if self._left < 0:
             raise _failed(f"all artifacts together are larger than {self._total} bytes")
 
 
 class Tree:
-    """One artifact in the making."""
+    """The directory of one artifact while it is built."""
 
     def __init__(self, root: Path, space: Space) -> None:
         self.root = root
@@ -46,22 +46,22 @@ class Tree:
         root.mkdir(mode=0o700)
 
     def is_directory(self, parts: tuple[str, ...]) -> bool:
-        """Tell whether there is a directory of this name by now."""
+        """Tell whether there is a directory at ``parts``."""
         return self.root.joinpath(*parts).is_dir()
 
     def put(self, source: Path, parts: tuple[str, ...]) -> None:
-        """Copy a regular file to ``parts``, over a file that is there."""
+        """Copy a regular file to ``parts``; replace an existing file."""
         target = self._target(parts)
         with archive.open_regular(source) as file:
             status = os.fstat(file.fileno())
             self._take(status.st_size, "/".join(parts))
             with target.open("wb") as out:
                 shutil.copyfileobj(file, out, _CHUNK)
-                # By its descriptor: a worker may not change modes by path.
+                # By descriptor, because a worker may not change modes by path.
                 os.fchmod(out.fileno(), 0o700 if status.st_mode & stat.S_IXUSR else 0o600)
 
     def merge(self, source: Path, parts: tuple[str, ...]) -> None:
-        """Merge a YAML mapping over the one at ``parts``; what cannot be merged is put there."""
+        """Merge a YAML file over the one at ``parts``; copy it if one of them is no YAML file."""
         target = self.root.joinpath(*parts)
         if not (target.is_file() and _is_yaml(source.name) and _is_yaml(parts[-1])):
             self.put(source, parts)
@@ -72,7 +72,7 @@ class Tree:
         target.write_bytes(data)
 
     def extract(self, tarball: Path, parts: tuple[str, ...]) -> None:
-        """Unpack a tarball into the directory ``parts``, over files that are there."""
+        """Unpack a tarball into the directory ``parts``; replace existing files."""
         staging = self.root.with_name(f"{self.root.name}.extract")
         try:
             archive.unpack(tarball, staging)
@@ -88,7 +88,7 @@ class Tree:
     def digest(self) -> tuple[str, int]:
         """Return the hash over names, modes and content in hexadecimal, and the number of files.
 
-        For files that are not executable it is the one that Go calls ``h1`` (dirhash).
+        For files that are not executable, it is the ``h1`` hash of Go (``dirhash``).
         """
         lines = []
         for parts in _walk(self.root):
@@ -103,7 +103,7 @@ class Tree:
         return whole.hexdigest(), len(lines)
 
     def _target(self, parts: tuple[str, ...]) -> Path:
-        """Return the path of a file to write; what it lies in is made."""
+        """Return the path of a file to write; create its parent directories."""
         shown = _shown("/".join(parts))
         if not parts:
             raise _failed("a file cannot be put in the place of the artifact itself")

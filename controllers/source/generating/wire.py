@@ -1,4 +1,4 @@
-"""What goes to a build worker and comes back."""
+"""The messages to a build worker, and its answers."""
 
 from msgspec import Struct, field
 
@@ -6,7 +6,7 @@ from crds.extensions import OutputArtifact
 
 
 class BuildRequest(Struct, frozen=True, kw_only=True):
-    """Artifacts to build. ``sources`` are directories by alias, ``into`` one that is empty."""
+    """Artifacts to build. ``sources`` are directories by alias; ``into`` is an empty directory."""
 
     artifacts: list[OutputArtifact]
     path_pattern: str
@@ -17,8 +17,8 @@ class BuildRequest(Struct, frozen=True, kw_only=True):
 class BuiltArtifact(Struct, frozen=True, kw_only=True):
     """One artifact that was built.
 
-    ``directory`` holds its files, ``digest`` is over their names and content in hexadecimal,
-    ``revision`` and ``origin`` are aliases or empty.
+    ``directory`` has its files. ``digest`` is the hash over their names and content in hexadecimal.
+    ``revision`` and ``origin`` are aliases of sources, or empty.
     """
 
     name: str
@@ -31,6 +31,6 @@ class BuiltArtifact(Struct, frozen=True, kw_only=True):
 
 
 class BuildResult(Struct, frozen=True, kw_only=True):
-    """Everything that was built."""
+    """All artifacts that were built."""
 
     artifacts: list[BuiltArtifact]

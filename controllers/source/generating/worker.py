@@ -13,7 +13,7 @@ from controllers.source.generating.wire import BuildRequest
 
 
 def operations() -> Mapping[str, Callable[[bytes], bytes]]:
-    """Return what a worker can do, by name."""
+    """Return the operations of a worker, by name."""
     return {"build": answer}
 
 
