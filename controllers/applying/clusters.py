@@ -131,7 +131,7 @@ class Clusters:
         def drifted(
             owner: ObjectKey, ref: ObjectRef, *, managers: tuple[str, ...], deleted: bool
         ) -> None:
-            who = ", ".join(managers) or "somebody"
+            who = ", ".join(managers) or "an unknown field manager"
             rivals = cluster.rivals.setdefault(owner, {})
             rivals[ref] = LOST if deleted else f"it was changed by {who}"
             self._enqueue(owner, "drift")
@@ -181,7 +181,9 @@ async def _follow(cluster: Cluster) -> None:
     while True:
         (ended,) = await asyncio.gather(_watch(cluster), return_exceptions=True)
         logger.error(
-            "cluster is followed anew", exc_info=ended, extra={"server": cluster.client.server}
+            "watches of a cluster failed, they are restarted",
+            exc_info=ended,
+            extra={"server": cluster.client.server},
         )
         await asyncio.sleep(_RESTART_SECONDS)
 

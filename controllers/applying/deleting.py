@@ -97,7 +97,7 @@ def _leave(rec: Pass, error: PenstockError) -> None:
     rec.event(
         "error",
         FAILED,
-        f"the applied objects stay: {error}; delete them by hand if they should go",
+        f"the applied objects stay: {error}; delete them by hand if they are not needed",
     )
 
 

@@ -171,7 +171,7 @@ class Gate:
 
     def _missing(self, gvk: GroupVersionKind) -> str:
         unread = any(cache.gvk == gvk and not cache.synced for cache in self.later)
-        return f"is not known yet: no list of {gvk.kind}s has been read" if unread else "not found"
+        return f"is unknown: no {gvk.kind}s have been listed yet" if unread else "not found"
 
 
 _UNREADY: Final = "is not ready"

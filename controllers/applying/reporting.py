@@ -81,8 +81,8 @@ def report_claims(rec: Pass, claims: Mapping[ObjectRef, ObjectKey]) -> None:
     shown = [f"{ref} by {rec.ref.gvk.kind} {who}" for ref, who in sorted(claims.items())]
     more = [f"and {len(shown) - _SHOWN} more"] if len(shown) > _SHOWN else []
     message = (
-        f"applied since by others: {', '.join([*shown[:_SHOWN], *more])};"
-        " remove each object from all but one of them"
+        f"other appliers have applied these objects since: {', '.join([*shown[:_SHOWN], *more])};"
+        " remove each object from all appliers but one"
     )[:_MAX_MESSAGE]
     told = any(c.type == CONTESTED and c.message == message for c in rec.obj.status.conditions)
     if not told:

@@ -98,6 +98,6 @@ def _directory(content: Path) -> Path:
         return found[0]
     raise TransientError(
         "Could not load chart: the artifact holds no directory with a Chart.yaml at its top, or"
-        " more than one; offer a package as 'helm package' makes it",
+        " more than one; use a package made by 'helm package'",
         reason=fetch.REASON,
     )

@@ -92,9 +92,9 @@ async def gather(obj: HelmRelease, secrets: Secrets) -> Inputs:
             left -= sum(len(text) * uses[kind, name, key] for key, text in named.items())
             if left < 0:
                 raise ValuesError(
-                    f"what spec.valuesFrom refers to has more than {values.MOST_READ} bytes:"
-                    " refer to each document once, and move files that it holds into ConfigMaps"
-                    " of their own"
+                    f"the documents of spec.valuesFrom have more than {values.MOST_READ} bytes"
+                    " together: refer to each document once, and move files in them to separate"
+                    " ConfigMaps"
                 )
             fetched[kind, name] = named
             versions.append(data.version)

@@ -189,8 +189,8 @@ class _Asked:
             return _Base(action=Action.INSTALL)
         if newest.info.status in record.PENDING:
             raise WaitingError(
-                f"the release is '{newest.info.status}': ask again when that has ended, or was"
-                " unlocked by the next pass"
+                f"the release is '{newest.info.status}': request the plan again when the action"
+                " has ended, or when the next reconciliation has unlocked the release"
             )
         deployed = (each for each in outcome.records if each.info.status == record.DEPLOYED)
         current = next(deployed, newest)

@@ -106,8 +106,8 @@ class ChartReader:
         if found is None or kind not in self._lookups:
             served = ", ".join(sorted(self._lookups))
             raise StalledError(
-                f"spec names no chart that can be had here (kind {kind!r}): set spec.chart, or"
-                f" spec.chartRef with a kind of {served}",
+                f"spec names no chart of a supported kind (kind {kind!r}): set spec.chart, or"
+                f" spec.chartRef with one of the kinds {served}",
                 reason=fetch.REASON,
             )
         return ObjectRef(self._lookups[kind][0], found[1].namespace, found[1].name)

@@ -118,7 +118,7 @@ class Decryption:
             try:
                 who = await self.tokens.identity(namespace, account) if account else None
             except TransientError as error:
-                context = "cannot sign in to open the data keys"
+                context = "cannot authenticate at the key service to decrypt the data keys"
                 raise error.within(context, reason="BuildFailed") from error.__cause__
             return Access(
                 logins=held.logins,

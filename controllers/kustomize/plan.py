@@ -114,8 +114,8 @@ async def at(sources: Sources, revision: str, revisions: Retained) -> Sources:
         return sources
     if len(sources.mounts) > 1:
         raise UnknownRevisionError(
-            "of a build of several sources only the present revision can be planned: "
-            f"'{sources.revision}'"
+            "a plan of a Kustomization with several sources is only possible for the current "
+            f"revision, '{sources.revision}'"
         )
     artifact = await revisions.find(mount, revision)
     return Sources(mounts=(replace(mount, artifact=artifact),))

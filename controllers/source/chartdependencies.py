@@ -94,8 +94,8 @@ class Dependencies:
         if url not in indexes:
             if len(indexes) >= MAX_INDEXES:
                 raise DependencyBuildError(
-                    f"the chart's dependencies lie in more than {MAX_INDEXES} repositories that no "
-                    "HelmRepository is for"
+                    f"the chart has dependencies in more than {MAX_INDEXES} repositories without a "
+                    "HelmRepository: create a HelmRepository for each"
                 )
             indexes[url] = await self._index(settings, into)
         found = await self.services.charts.find(

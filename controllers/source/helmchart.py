@@ -277,7 +277,7 @@ def _require_same(located: Located, built: Built) -> None:
     )
     if built.name != located.name or not same:
         raise ChartPullError(
-            f"instead of the chart '{located.name}' in version '{located.version}' there is "
+            f"expected the chart '{located.name}' in version '{located.version}', but found "
             f"'{built.name}' in version '{built.original_version}'"
         )
 

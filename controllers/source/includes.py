@@ -86,7 +86,7 @@ def _copy(packed: Path, include: GitRepositoryInclude, tree: Path) -> None:
         archive.unpack(packed, staging)
         origin = _inside(staging, include.from_path or ".", field="fromPath")
         if not origin.is_dir():
-            raise _uncopied(include, f"fromPath '{include.from_path}' is not a directory of it")
+            raise _uncopied(include, f"it has no directory '{include.from_path}' (fromPath)")
         _merge(staging, origin, tree, destination)
     except OSError as exc:
         cause = exc.strerror or "a file already exists there"

@@ -90,7 +90,7 @@ class SourceReconciler(Generic[T, U]):
             artifact, fetched = await rec.during(self._build(rec, upstream, scratch), building)
         except (VerificationError, VerificationModeError):
             if stored and stored.metadata.get(TRUST, "") != upstream.trust:
-                why = "which was not verified with the present mode and keys"
+                why = "which was not verified with the current mode and keys"
                 await self._withdraw(rec, stored, why)
             raise
         except QuotaError:
@@ -116,7 +116,7 @@ class SourceReconciler(Generic[T, U]):
             # There is no trusted key or identity now, so the stored artifact must not stay in use.
             if stored:
                 await self._withdraw(
-                    rec, stored, "which no key or identity that is trusted now verifies"
+                    rec, stored, "which no currently trusted key or identity verifies"
                 )
             raise
 
@@ -153,7 +153,7 @@ class SourceReconciler(Generic[T, U]):
             with _failing(rec, "FetchFailed"):
                 proof = await upstream.prove()
         except VerificationError:
-            await self._withdraw(rec, stored, "whose signature does not hold any longer")
+            await self._withdraw(rec, stored, "whose signature is no longer valid")
             raise
         metadata = proofs.renewed(rec, stored, proof)
         if metadata is None:
@@ -376,7 +376,7 @@ def _outdate(rec: Reconciliation[T], stored: Artifact, upstream: Upstream) -> No
         told = f"new upstream revision '{upstream.revision}'"
         rec.mark("ArtifactOutdated", "True", upstream.news, told)
     elif included != upstream.observed.get(_INCLUDED):
-        told = "included artifacts differ from those of the last pass"
+        told = "included artifacts differ from those of the last reconciliation"
         rec.mark("ArtifactOutdated", "True", "IncludeChange", told)
 
 

@@ -39,7 +39,7 @@ def replacing(
         if not unproved or not _is_answer(exc):
             raise
         raise VerificationError(
-            f"{exc}, and what is stored was not verified with the present keys", reason=reason
+            f"{exc}, and the stored artifact was not verified with the current keys", reason=reason
         ) from exc
 
 

@@ -28,7 +28,7 @@ def require_here(obj: HelmRelease) -> None:
     if obj.spec.decryption is not None and obj.spec.kube_config is not None:
         raise StalledError(
             "spec.decryption: encrypted Secrets of a chart are decrypted by the webhook of this"
-            " cluster, and spec.kubeConfig leads to another: remove one of the two",
+            " cluster, but spec.kubeConfig names another cluster: remove one of the two",
             reason="DecryptionUnavailable",
         )
 
@@ -43,8 +43,8 @@ def require(obj: HelmRelease, admission: Decrypting) -> None:
     """
     if obj.spec.decryption is not None and not admission.decrypts(obj):
         raise WaitingError(
-            "spec.decryption: encrypted Secrets of a chart are decrypted as they enter the cluster,"
-            " and no webhook does so here: start it with --webhook-client-networks or"
+            "spec.decryption: encrypted Secrets of a chart are decrypted at admission, but this"
+            " cluster has no webhook that does so: start it with --webhook-client-networks or"
             " --webhook-client-ca-file, or remove spec.decryption",
             reason="DecryptionUnavailable",
         )

@@ -49,7 +49,7 @@ class Uninstaller:
         if latest is None:
             return ()
         if successor := self.owners.successor(draft.obj):
-            draft.rec.log.info("release is left to HelmRelease '%s'", successor)
+            draft.rec.log.info("release stays, it belongs to HelmRelease '%s' now", successor)
             return ()
         options = orders.options(draft.obj, Action.UNINSTALL) | seen(cluster, draft.rec.key)
         # Objects that are about to be deleted must not be reported as drift.

@@ -319,7 +319,7 @@ def _require_own(found: ExternalArtifact, obj: ArtifactGenerator) -> None:
     if _is_own(found, obj):
         return
     source = found.spec.source_ref
-    whose = f"belongs to {source.kind} '{source.name}'" if source else "was made by somebody else"
+    whose = f"belongs to {source.kind} '{source.name}'" if source else "has another owner"
     raise AccessDeniedError(
         f"ExternalArtifact '{found.metadata.namespace}/{found.metadata.name}' {whose} and is not "
         "overwritten: give the artifact another name, or delete that object"

@@ -106,7 +106,7 @@ class Tree:
         """Return the path of a file to write; create its parent directories."""
         shown = _shown("/".join(parts))
         if not parts:
-            raise _failed("a file cannot be put in the place of the artifact itself")
+            raise _failed("a file cannot replace the root directory of the artifact")
         if len(parts) > bounds.DEFAULT.depth:
             raise _failed(f"'{shown}' lies deeper than {bounds.DEFAULT.depth} directories")
         target = self.root.joinpath(*parts)

@@ -293,7 +293,7 @@ async def test_package_that_is_another_chart_than_the_index_says_is_refused(
     error = await refused(world, world.chart())
 
     assert error.reason == "ChartPullError"
-    assert "instead of the chart 'podinfo' in version '6.1.0'" in str(error)
+    assert "expected the chart 'podinfo' in version '6.1.0'" in str(error)
 
 
 async def test_package_that_is_none_is_refused(world: World, server: ChartRepository) -> None:

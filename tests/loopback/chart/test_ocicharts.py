@@ -176,8 +176,8 @@ async def test_version_that_is_not_there_is_told(
     [
         ({"config_type": "application/vnd.oci.image.config.v1+json"}, "is not a Helm chart"),
         ({"media_type": "application/octet-stream"}, "no layer with a chart"),
-        ({"data": package(chart("podinfo", "6.0.9"))}, "instead of the chart 'podinfo'"),
-        ({"data": package(chart("other", "6.0.0"))}, "instead of the chart 'podinfo'"),
+        ({"data": package(chart("podinfo", "6.0.9"))}, "expected the chart 'podinfo'"),
+        ({"data": package(chart("other", "6.0.0"))}, "expected the chart 'podinfo'"),
         ({"data": bytes(limits.CHART_BYTES + 1)}, str(limits.CHART_BYTES)),
     ],
 )

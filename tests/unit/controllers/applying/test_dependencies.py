@@ -235,7 +235,7 @@ CROSSING = kustomization("app", {"name": "db", "kind": "HelmRelease"})
     ("served", "told"),
     [
         ({("helm.toolkit.fluxcd.io", "v2", "helmreleases"): "HelmRelease"}, "not found"),
-        ({}, "is not known yet: no list of HelmReleases has been read"),
+        ({}, "is unknown: no HelmReleases have been listed yet"),
     ],
 )
 async def test_a_kind_that_is_not_served_is_not_waited_for(

@@ -85,8 +85,9 @@ def test_who_applied_an_object_since_is_in_the_condition_and_told_once() -> None
     reporting.report_claims(third, {})
 
     message = (
-        "applied since by others: ConfigMap/shop/conf by Kustomization shop/other;"
-        " remove each object from all but one of them"
+        "other appliers have applied these objects since: ConfigMap/shop/conf by Kustomization"
+        " shop/other;"
+        " remove each object from all appliers but one"
     )
     assert shown(first, "Contested") == f"True OtherApplier: {message}"
     assert shown(second, "Contested") == shown(first, "Contested")

@@ -345,7 +345,7 @@ async def test_encrypted_secrets_go_to_no_other_cluster(tmp_path: Path) -> None:
     ended = await world.run("spec")
 
     assert isinstance(ended, StalledError)
-    assert "spec.kubeConfig leads to another" in str(ended)
+    assert "spec.kubeConfig names another cluster" in str(ended)
     assert world.helm.orders == []
 
 
