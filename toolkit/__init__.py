@@ -1,1 +1,1 @@
-"""How things are done: the stages and the runtime that controllers, webhooks and servers share."""
+"""Libraries shared by controllers, webhooks and servers, such as the stages of a reconciliation."""

@@ -17,11 +17,11 @@ from typing import ClassVar, Self
 
 
 class PenstockError(Exception):
-    """Base of every failure that a user may see.
+    """Base class of all errors that a user may see.
 
-    The message is lower case, says what failed on which object, and never holds a secret. Bytes of
-    a file name that are not text are escaped, because no JSON can carry them.
-    ``reason`` is the CamelCase reason of the Ready condition (``meta/v1.Condition``).
+    The message is lower case, says what failed on which object, and never contains a secret. Bytes
+    of a file name that are not text are escaped, because JSON cannot contain them. ``reason`` is
+    the CamelCase reason of the Ready condition (``meta/v1.Condition``).
     """
 
     default_reason: ClassVar[str] = "Failed"
@@ -34,13 +34,14 @@ class PenstockError(Exception):
         self.told = told or Told()
 
     def within(self, context: str, *, reason: str | None = None) -> Self:
-        """Return this error with ``context`` before its message, and perhaps another reason.
+        """Return this error with ``context`` before its message, and with ``reason`` if given.
 
-        Filters of users match how Flux's messages begin; what we say beyond that comes after it.
+        Users' filters match the beginnings of Flux's messages, so Penstock's own text comes after
+        it.
         """
         told = type(self).__new__(
             type(self), f"{context}: {self}"
-        )  # classes differ in what they take
+        )  # Subclasses have different parameters.
         told.__dict__.update(self.__dict__)
         told.reason = reason or self.reason
         return told
@@ -51,20 +52,22 @@ class StalledError(PenstockError):
 
 
 class AccessDeniedError(StalledError):
-    """A policy, a missing grant or RBAC forbids what the object asks for."""
+    """A policy, a missing grant or RBAC forbids an action that the object needs."""
 
     default_reason = "AccessDenied"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Told:
-    """How a failure is told.
+    """Options for reporting an error.
 
-    ``event`` is the text of the event; with ``""`` there is no event, with ``None`` it has the
-    message. ``ready`` are reason and message of Ready where those of Reconciling or Stalled differ.
-    Of a wait, ``delay``: the message ends with when it is tried again, and the event too;
-    ``trace``: notifications do not get the event; ``unwritten``: it is over in a moment, so the
-    status is left to the next pass.
+    - ``event`` is the text of the event; with ``""`` there is no event, with None it is the
+      message.
+    - ``ready`` are reason and message of Ready, if they differ from those of Reconciling or
+      Stalled.
+    - ``delay`` (of a WaitingError): message and event end with the time of the next attempt.
+    - ``trace`` (of a WaitingError): the event is not sent to the notification service.
+    - ``unwritten`` (of a WaitingError): the wait ends in a moment, so the status is not written.
     """
 
     delay: bool = False

@@ -1,9 +1,9 @@
 """The event recorder: core/v1 Events for ``kubectl describe``, and POSTs to a notification service.
 
-Nothing waits for it: events go through bounded queues, and of what does not fit the oldest are
-counted and lost. While the notification service starts again, events wait for it (``forwarding``).
-A repeated event raises the count of the one that is there (client-go ``EventCorrelator``), so a
-failing object does not fill etcd. ``trace`` events stay in the cluster.
+Callers never wait: events go through bounded queues. If a queue is full, its oldest events are
+counted and dropped. Events wait while the notification service restarts (``forwarding``). A
+repeated event only raises the count of the existing Event (client-go ``EventCorrelator``), so a
+failing object does not fill etcd. ``trace`` events are not sent to the notification service.
 """
 
 import asyncio
@@ -56,7 +56,7 @@ class Recorder:
             self._notifier.put((event, now))
 
     async def run(self) -> None:
-        """Send until cancelled; what is queued by then is given a few seconds."""
+        """Send until cancelled; then spend a few seconds on events that are still queued."""
         async with AsyncExitStack() as stack:
             if self._forwarder:
                 await stack.enter_async_context(self._forwarder.opened())
@@ -76,9 +76,9 @@ Queued = tuple[Event, str]
 
 
 class _Sink:
-    """A bounded queue before something slow; ``send`` takes out of its list what is done with.
+    """A bounded queue before a slow receiver; ``send`` removes finished events from its list.
 
-    ``pause`` is for how many seconds what comes next is gathered.
+    ``pause`` is the time in seconds for which further events are collected into one call.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class _Sink:
             raise
 
     async def _flush(self) -> None:
-        """Send what is left, the interrupted ones first, as far as a few seconds go."""
+        """Send the remaining events, interrupted ones first, for at most a few seconds."""
         try:
             async with asyncio.timeout(_FLUSH_SECONDS):
                 self._take()
@@ -128,7 +128,7 @@ class _Sink:
             telemetry.EVENTS_DROPPED.labels(self._name).inc(left)
 
     def _take(self) -> None:
-        """Take what waits, as far as it may be sent together."""
+        """Take the waiting events that may be sent in one call."""
         while len(self._sending) < self._most and not self._queue.empty():
             self._sending.append(self._queue.get_nowait())
 
@@ -162,7 +162,7 @@ class _ClusterEvents:
             self._recent.popitem(last=False)
 
     async def _again(self, event: Event, name: str, count: int, when: str) -> bool:
-        """Count a repeat; False when the Event has expired meanwhile."""
+        """Count a repeat of an Event; return False if the Event has expired in the meantime."""
         body: Json = {"count": count, "lastTimestamp": when}
         try:
             await self._client.patch(_EVENT, name, _namespace(event), body, strategy="merge")
@@ -212,7 +212,7 @@ def _notification(event: Event, when: str, *, controller: str, instance: str) ->
 
 
 def _metadata(event: Event) -> dict[str, str]:
-    """Return the event's metadata with full keys, and what the object's annotations add."""
+    """Return the metadata of the event with full keys, merged with annotations of the object."""
     group = event.ref.gvk.group
     own = {k if "/" in k else f"{group}/{k}": v for k, v in event.metadata.items() if v}
     added = {k: v for k, v in event.meta.annotations.items() if k.startswith(_METADATA_PREFIX)}
@@ -236,7 +236,7 @@ def _namespace(event: Event) -> str:
 
 
 def _cut(message: str) -> str:
-    """Shorten to what the API takes (``core/v1`` validation: 1024 bytes)."""
+    """Shorten a message to the limit of the API (``core/v1`` validation: 1024 bytes)."""
     raw = message.encode()
     if len(raw) <= _MESSAGE_LIMIT:
         return message

@@ -1,13 +1,14 @@
-"""Posting events to a notification service: in order, again where that helps, many in one request.
+"""Post events to a notification service: in order, with retries, and in batches if possible.
 
-Flux's notification-controller takes one event a request. Ours tells in the header ``AT_ONCE`` of
-its answers how many it takes, as a JSON array, and answers those with an array of statuses. A new
-commit of a repository that a thousand objects build from is a thousand events, of which each costs
-both processes more than what is done with it. So an event is sent at once, and what comes in the
-tenth of a second after it is sent together. A service that stops telling gets single events again.
+Flux's notification-controller takes one event per request. Penstock's states in the header
+``AT_ONCE`` of its answers how many events it takes, as a JSON array, and answers with an array of
+statuses. Batches matter: a new commit of a repository with a thousand users causes a thousand
+events, and a request per event costs both processes more than its handling. So an event is sent at
+once, and further events within a tenth of a second follow in one request. If the service no longer
+sends the header, it gets single events again.
 
-The address may be that of a service which is not installed: our manifests name Flux's. While its
-name does not resolve, events cost a lookup a minute, and one line in the log.
+The service at the address may not be installed, because the default manifests name Flux's. While
+its name does not resolve, events cost one lookup per minute and one line in the log.
 """
 
 import asyncio
@@ -31,7 +32,7 @@ AT_ONCE: Final = "Penstock-Events-At-Once"
 MOST: Final = 64
 """Events of one request."""
 _MOST_BYTES: Final = 64 << 10
-"""Of one request with several events: as much as the service reads without a turn."""
+"""Limit of a request with several events: the size that the service reads without queuing."""
 _MOST_ANSWER: Final = 4096
 _GATHERING: Final = 0.1
 """Seconds between requests, where events may be sent together."""
@@ -39,7 +40,7 @@ _SECONDS: Final = 5.0
 _DELAY: Final = 0.5
 _LONGEST_DELAY: Final = 15.0
 _SECONDS_IN_ALL: Final = 1800.0
-"""How long an event is tried: longer than a notification controller needs to start again."""
+"""How long an event is retried: longer than a restart of a notification controller takes."""
 _ABSENT_SECONDS: Final = 60.0
 _DUPLICATE: Final = 429
 _FINAL: Final = frozenset({400, 413, 422})
@@ -87,7 +88,7 @@ class Forwarder(Generic[T]):
         return batch
 
     async def _deliver(self, bodies: list[bytes]) -> None:
-        """Post until all are taken, or it is of no use any more."""
+        """Post until all events are taken, or further attempts make no sense."""
         delay, until = _DELAY, _now() + _SECONDS_IN_ALL
         while self._absence is None or _now() >= self._absence:
             problem: Exception
@@ -120,14 +121,14 @@ class Forwarder(Generic[T]):
                 return
             if status >= 500:
                 raise _RefusedError(bodies, status)
-            # Another service has the address by now, which takes single events.
+            # Another service, which takes single events, now has the address.
         for index, body in enumerate(bodies):
             status, _ = await self._post(body)
             if not self._done(status):
                 raise _RefusedError(bodies[index:], status)
 
     def _require_taken(self, bodies: Sequence[bytes], statuses: Sequence[int]) -> None:
-        """Require that no event needs another attempt; those without a status do."""
+        """Require that no event needs another attempt; an event without a status needs one."""
         told = [*statuses, *[0] * len(bodies)]
         pairs = zip(bodies, told, strict=False)
         left = [(body, status) for body, status in pairs if not self._done(status)]
@@ -135,13 +136,13 @@ class Forwarder(Generic[T]):
             raise _RefusedError([body for body, _ in left], left[0][1])
 
     def _done(self, status: int) -> bool:
-        """Tell whether an event needs no more attempts; one that will never be taken is lost."""
+        """Tell whether an event needs no more attempts: it was taken or permanently refused."""
         if status in _FINAL:
             self._lost(_RefusedError([], status), 1)
         return 200 <= status < 300 or status == _DUPLICATE or status in _FINAL
 
     async def _post(self, body: bytes) -> tuple[int, bytes]:
-        assert self._session is not None  # noqa: S101 -- ``opened`` comes first
+        assert self._session is not None  # noqa: S101 -- the caller has opened the session
         async with self._session.post(self._address, data=body, headers=_JSON) as response:
             self._at_once = _at_once(response.headers)
             length = response.content_length
@@ -149,7 +150,7 @@ class Forwarder(Generic[T]):
             return response.status, await response.read() if small else b""
 
     def _lost(self, problem: Exception, count: int) -> None:
-        """Tell that events found nobody; a service that does not exist misses nothing."""
+        """Count and log lost events; nothing is logged if the service does not exist."""
         told = {"address": urlsplit(self._address).netloc, "error": str(problem) or repr(problem)}
         if isinstance(problem, aiohttp.ClientConnectorDNSError):
             if self._absence is None:
@@ -176,7 +177,7 @@ def _statuses(answer: bytes) -> list[int]:
 
 
 def _at_once(headers: Mapping[str, str]) -> int:
-    """Return how many events the service takes in one request."""
+    """Return the number of events that the service takes in one request."""
     told = headers.get(AT_ONCE, "")
     return min(MOST, max(1, int(told))) if told.isascii() and told.isdecimal() else 1
 

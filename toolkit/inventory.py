@@ -1,10 +1,10 @@
-"""The list of objects that an applier is answerable for, as it stands in ``status.inventory``.
+"""The inventory of an applier: the objects that it has applied, as in ``status.inventory``.
 
-An id has Flux's form ``<namespace>_<name>_<group>_<kind>``, so that a cluster can be handed over
-in place and ``flux tree`` keeps working. RBAC names may hold colons, which are written ``__``.
-The version is kept beside the id and is no part of an object's identity.
+An id has Flux's form ``<namespace>_<name>_<group>_<kind>``, so that a cluster can be handed over in
+place and ``flux tree`` keeps working. Names of RBAC objects may contain colons, which are written
+as ``__``. The version of the kind is stored beside the id and is not part of an object's identity.
 
-Pure values: what to delete, and in which order, is decided in ``toolkit.apply``.
+Pure values. ``toolkit.apply`` decides which objects are deleted, and in which order.
 """
 
 import sys
@@ -67,6 +67,6 @@ def decode(entries: Iterable[Mapping[str, str]]) -> tuple[ObjectRef, ...]:
 
 
 def difference(old: Iterable[ObjectRef], new: Iterable[ObjectRef]) -> tuple[ObjectRef, ...]:
-    """Return what is in ``old`` and no longer in ``new``, whichever versions they name."""
+    """Return the objects of ``old`` that are not in ``new``; versions of kinds are ignored."""
     kept = {ref.identity for ref in new}
     return tuple(ref for ref in old if ref.identity not in kept)

@@ -1,7 +1,8 @@
-"""Values that are found out once at a time and kept for seconds. Errors are not kept.
+"""A cache with a time to live. Concurrent callers share one computation. Errors are not cached.
 
-In the last quarter of its time a value is found out anew by one who asks, while all others still
-get it, so that they do not wait together whenever it ends. No value is given after its time.
+In the last quarter of the lifetime of a value, one caller computes a new value while the others
+still get the old one. So callers do not all wait when a value expires. An expired value is never
+returned.
 """
 
 import asyncio
@@ -28,10 +29,10 @@ class Kept(Generic[V]):
         self._turns: WeakValueDictionary[Hashable, asyncio.Lock] = WeakValueDictionary()
 
     async def get(self, key: Hashable, find: Callable[[], Awaitable[V]]) -> V:
-        """Return the value of a key; who asks while another one finds it out waits for that.
+        """Return the value of a key; concurrent callers wait for the same computation.
 
-        Where that fails or is cancelled, the next one tries; while there is a value, a failure to
-        replace it in good time is none.
+        If the computation fails or is cancelled, the next caller tries. While there is a valid
+        value, the failure of an early replacement is ignored.
         """
         kept, turn = self._fresh(key), self._turns.get(key)
         if kept is not None and (self._young(kept) or (turn is not None and turn.locked())):

@@ -1,6 +1,7 @@
-"""Several values for a key, of which there is mostly one: that one costs no set of its own.
+"""A map with several values per key, which saves memory if most keys have one value.
 
-Of ten thousands of objects nearly all have one owner. A set of one takes 216 bytes.
+Almost all of ten thousands of objects have one owner, and a set with one element takes 216 bytes.
+So a set is only created for the second value.
 """
 
 from collections.abc import Collection, Hashable, Iterator
@@ -18,14 +19,14 @@ class MultiMap(Generic[K, V]):
         self._several: dict[K, set[V]] = {}
 
     def add(self, key: K, value: V) -> None:
-        """Add a value, unless it is there."""
+        """Add a value; do nothing if the key already has it."""
         if (several := self._several.get(key)) is not None:
             several.add(value)
         elif self._one.setdefault(key, value) != value:
             self._several[key] = {self._one.pop(key), value}
 
     def discard(self, key: K, value: V) -> None:
-        """Take a value away, if it is there."""
+        """Remove a value; do nothing if the key does not have it."""
         if self._one.get(key) == value:
             del self._one[key]
         several = self._several.get(key)

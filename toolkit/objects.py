@@ -1,6 +1,6 @@
 """Kubernetes objects as JSON values, and the small types that name them.
 
-An object is the ``dict`` that came off the wire. Nothing here does IO or knows a kind.
+An object is the ``dict`` decoded from an answer. Nothing here does IO or depends on a kind.
 """
 
 import functools
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from typing import Any, Final, TypeAlias
 
 Json: TypeAlias = dict[str, Any]
-"""A decoded JSON object: what the API server sends and takes."""
+"""A decoded JSON object, as the API server sends and accepts it."""
 
 
 @dataclass(frozen=True, slots=True, order=True)
@@ -28,9 +28,9 @@ class GroupVersionKind:
 
     @classmethod
     def shared(cls, group: str, version: str, kind: str) -> "GroupVersionKind":
-        """Return the same value each time, for what is kept of ten thousands of objects.
+        """Return the same instance for equal arguments, to save memory with thousands of objects.
 
-        What is longer than any name that the API server takes is not kept here.
+        Strings that are longer than any name in the API are not cached.
         """
         if len(group) + len(version) + len(kind) > _LONGEST_SHARED:
             return cls(group, version, kind)

@@ -1,7 +1,7 @@
-"""Regular expressions that users write: RE2, which takes time linear in what it searches.
+"""Regular expressions of users: RE2, whose time is linear in the length of the searched text.
 
-As in Go they match anywhere unless they are anchored. How long they are and what they compile to is
-bounded as well.
+As in Go, a pattern matches anywhere unless it is anchored. The length of a pattern and the size of
+its program are bounded.
 """
 
 import functools
@@ -34,7 +34,7 @@ def compiled(pattern: str) -> Any:
 
 
 def fits(pattern: str, text: str) -> bool:
-    """Tell whether a pattern matches the whole text; one that is none matches nothing."""
+    """Tell whether a pattern matches the whole text; an invalid pattern matches nothing."""
     try:
         return compiled(pattern).fullmatch(text) is not None
     except ValueError:

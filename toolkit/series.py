@@ -1,8 +1,8 @@
-"""The series of reconciled objects: some numbers of each, which Flux's dashboards know.
+"""Metrics per reconciled object, with the names that Flux's dashboards use.
 
-They are kept as numbers, and become samples when they are collected. ``prometheus_client`` keeps an
-object with a lock for each number, which makes 9 KB of each reconciled object, and removes those of
-one object by looking through those of all.
+They are stored as plain numbers and become samples only when they are collected.
+``prometheus_client`` would keep an object with a lock per number, which takes 9 KB per reconciled
+object, and would scan all series to remove those of one object.
 
 Reconcilers write from the event loop. ``collect`` runs in another thread and works on copies.
 """
@@ -38,7 +38,7 @@ class ObjectSeries(Collector):
         self._known: dict[Key, _Series] = {}
 
     def observe(self, key: Key, *, suspended: bool, ready: str, stalled: str) -> None:
-        """Note what the spec and the conditions of an object say."""
+        """Record the state of an object, from its spec and its conditions."""
         self._of(key).state = (suspended, ready, stalled)
 
     def finished(self, key: Key, *, seconds: float, failed: bool) -> None:

@@ -1,7 +1,7 @@
-"""Keys of a Secret that cannot be used, beside others that can.
+"""Keys of a Secret that cannot be used, while others can.
 
-They fail nothing and hide no other key, but anyone who gave them is told which they are: by the
-entry of the Secret, by a fingerprint where it can be read, and never by content.
+They cause no error and hide no other key. But they are reported to the user, by the entry of the
+Secret and by a fingerprint if it can be read, never by their content.
 """
 
 from collections.abc import Iterable, Sequence
@@ -19,14 +19,14 @@ class Skipped:
     entry: str
     """Key of the Secret's data."""
     finding: str
-    """What is wrong, in lower case, and what to do about it if that helps."""
+    """The problem, in lower case, and the remedy if there is one."""
 
     def __str__(self) -> str:
         return f"'{self.entry}': {self.finding}"
 
 
 def told(skipped: Iterable[Skipped | str]) -> str:
-    """Return what follows a message: a semicolon and which keys were skipped, or nothing."""
+    """Return the end of a message: a semicolon and the skipped keys; empty if there are none."""
     found: Sequence[str] = tuple(dict.fromkeys(map(str, skipped)))
     if not found:
         return ""

@@ -1,8 +1,8 @@
-"""Logs that the ``flux`` command line can read, and metrics that existing dashboards know.
+"""Logs that the ``flux`` command line can read, and metrics that existing dashboards use.
 
 Names and labels of ``gotk_*``, ``controller_runtime_*``, ``workqueue_*``, ``rest_client_*`` and
 ``leader_election_*`` are those of Flux, controller-runtime and client-go. Metrics are module
-constants on the default registry, as ``prometheus_client`` means them to be used.
+constants on the default registry, as ``prometheus_client`` recommends.
 """
 
 import datetime as dt

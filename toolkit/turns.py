@@ -37,20 +37,20 @@ class Turns:
 
     @property
     def running(self) -> int:
-        """Return how many places are taken."""
+        """Return the number of places in use."""
         return self._taken
 
     @property
     def waiting(self) -> int:
-        """Return how many wait for one."""
+        """Return the number of waiting callers."""
         return self._waiting
 
     @asynccontextmanager
     async def turn(self, flow: str) -> AsyncIterator[None]:
-        """Hold a place, waiting for one if need be; the deadline is the caller's.
+        """Hold a place, and wait for one if necessary; the caller sets a deadline.
 
         Raises:
-            BusyError: too many wait already, all told or of this flow.
+            BusyError: too many callers wait already, in total or in this flow.
         """
         if not self._free(flow) or self._waiting:
             await self._wait(flow)
@@ -99,7 +99,7 @@ class Turns:
         self._admit()
 
     def _admit(self) -> None:
-        """Let in who waits, one flow after the other."""
+        """Give free places to waiting callers, from one flow after the other."""
         for flow in list(self._queues):
             if self.running >= self._places:
                 return

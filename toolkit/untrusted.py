@@ -1,14 +1,13 @@
-"""Read YAML and JSON that somebody else wrote, in a process that others depend on.
+"""Read untrusted YAML and JSON in a process that serves several users.
 
-PyYAML's composer is C that recurses: 30,000 brackets end the process, and aliases turn a few
-hundred bytes into gigabytes. So only the parser below it is used, whose events come one at a time
-and cost no stack, and values are built from them within bounds. Two inputs make that parser itself
-take time with the square of their size, and are bounded as well: deep nesting, and ``%TAG``
-directives, which no manifest needs. JSON is read by msgspec, which stops at Python's own bound on
-recursion.
+PyYAML's composer is recursive C code: 30,000 brackets crash the process, and aliases expand a few
+hundred bytes to gigabytes. So only its parser is used, which returns events one at a time and needs
+no stack, and values are built from the events within bounds. Two inputs make the parser take
+quadratic time, and are bounded as well: deep nesting, and ``%TAG`` directives, which no manifest
+needs. JSON is decoded by msgspec, which stops at Python's recursion limit.
 
-Messages tell what is wrong and in which line, and never what was read. What a value means, and how
-large a document may be, is the caller's to say.
+Messages contain the problem and the line, but never the input. The caller decides about the meaning
+of values and the maximal size of a document.
 """
 
 import re
@@ -31,7 +30,7 @@ from yaml.events import (
 from crds import misfits
 
 Value: TypeAlias = "str | bool | list[Value] | dict[str, Value] | None"
-"""What ``load_yaml`` returns. Numbers and dates stay text, as they were written."""
+"""The result of ``load_yaml``. Numbers and dates stay strings, as they are written."""
 
 
 class UntrustedError(ValueError):
@@ -39,12 +38,12 @@ class UntrustedError(ValueError):
 
 
 class ExceededError(UntrustedError):
-    """There is more of the text than is read, so nothing is known about the rest."""
+    """The text exceeds a bound, so nothing is known about the rest of it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much is read: bytes of the text, levels of nesting, and keys, values and containers."""
+    """Limits: bytes of the text, levels of nesting, and number of keys, values and containers."""
 
     size: int
     depth: int
@@ -58,12 +57,12 @@ _T = TypeVar("_T")
 
 
 def events(data: bytes, bounds: Bounds, *, aliases: bool = False) -> Iterator[Event]:
-    """Yield the parser's events of all documents in ``data``, which must be UTF-8.
+    """Yield the events of the parser for all documents in ``data``, which must be UTF-8.
 
-    With ``aliases`` they and anchors are let through, and the caller counts what they stand for.
+    With ``aliases``, aliases and anchors are allowed, and the caller must count their expansions.
 
     Raises:
-        UntrustedError: it is not YAML, or exceeds the bounds.
+        UntrustedError: the input is not YAML, or exceeds the bounds.
     """
     _require_plain(data, bounds)
     depth = nodes = 0
@@ -86,13 +85,13 @@ def events(data: bytes, bounds: Bounds, *, aliases: bool = False) -> Iterator[Ev
 
 
 def load_yaml(data: bytes, bounds: Bounds = SMALL) -> Value:
-    """Return the one document of ``data``: YAML, or JSON as far as YAML has its escapes.
+    """Return the only document of ``data``: YAML, or JSON with escapes that YAML has too.
 
-    There are no aliases, tags, merge keys or equal keys in what is accepted. Unquoted words of YAML
-    1.1 are booleans and null; every other scalar, and every key, is a string.
+    Aliases, tags, merge keys and duplicate keys are refused. Unquoted words of YAML 1.1 become
+    booleans and null; every other scalar, and every key, is a string.
 
     Raises:
-        UntrustedError: it is anything else, or exceeds the bounds.
+        UntrustedError: the input is something else, or exceeds the bounds.
     """
     builder = _Builder()
     documents = 0
@@ -105,10 +104,11 @@ def load_yaml(data: bytes, bounds: Bounds = SMALL) -> Value:
 
 
 def text(section: Mapping[str, Value], name: str) -> str:
-    """Return a string of a mapping; an empty one if it is missing or null.
+    """Return a string of a mapping; empty if it is missing or null.
 
     Raises:
-        UntrustedError: it is something else. The message has ``name``, so that must not be foreign.
+        UntrustedError: the value is not a string. The message contains ``name``, which must be
+            trusted.
     """
     value = section.get(name)
     if value is None:
@@ -119,10 +119,10 @@ def text(section: Mapping[str, Value], name: str) -> str:
 
 
 def load_json(data: bytes | str, type: type[_T], *, size: int) -> _T:  # noqa: A002 - as msgspec
-    """Return JSON as a value of ``type``; fields that it lacks are passed over.
+    """Return JSON as a value of ``type``; unknown fields are ignored.
 
     Raises:
-        UntrustedError: it is something else, or larger or deeper than is accepted.
+        UntrustedError: the input does not have this type, or is too large or too deep.
     """
     if len(data) > size:
         raise ExceededError(f"it is larger than {size} bytes")
@@ -156,7 +156,7 @@ def _parsed(data: bytes) -> Iterator[Event]:
     try:
         yield from yaml.parse(data, Loader=yaml.CSafeLoader)  # noqa: TID251 - the one place
     except yaml.MarkedYAMLError as exc:
-        # The C parser's problems are fixed sentences; the other errors quote what they met.
+        # The C parser's problems are fixed sentences; other errors quote the input.
         mark, problem = exc.problem_mark, exc.problem or exc.context
         place = f" (line {mark.line + 1}, column {mark.column + 1})" if mark else ""
         raise UntrustedError(f"it is not YAML{place}: {problem}") from None
@@ -234,7 +234,7 @@ _WORDS: Final[Mapping[str, bool | None]] = {
     for word in words
     for form in (word, word.title(), word.upper())
 }
-"""As PyYAML resolves them."""
+"""The plain words that PyYAML resolves to booleans and null."""
 
 
 def _at(event: Any) -> str:

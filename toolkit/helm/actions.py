@@ -1,8 +1,8 @@
-"""Run one action of Helm in a worker: install, upgrade, roll back and what belongs to them.
+"""Run one action of Helm in a worker: install, upgrade, rollback, uninstall, test and others.
 
-An action ends when its objects are applied and its hooks have run; waiting for objects to become
-ready is the caller's. It has ``timeout`` seconds, and then some to write down how it ended. A
-worker that is late even then, or that dies, leaves the release pending: ``unlock`` it.
+An action ends when its objects are applied and its hooks have run; the caller waits until the
+objects are ready. An action has ``timeout`` seconds, and a little more to write its record. If a
+worker exceeds that too, or dies, the release stays pending, and the caller must ``unlock`` it.
 """
 
 import asyncio
@@ -48,16 +48,17 @@ _STORAGE_SECONDS: Final = 10.0
 """``storageSeconds`` of ``engine/internal/helm``."""
 _GRACE_SECONDS: Final = _STORAGE_SECONDS + 2.0
 RENDER_SECONDS: Final = 30.0
-"""How long the templates of a chart may take; large charts take one or two."""
+"""Limit for rendering the templates of a chart; large charts take one or two seconds."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
-    """Which release, on which cluster, and who acts.
+    """The release of an action, its cluster, and the identities to act with.
 
-    ``cluster`` names the API server and what it serves: another name when definitions or the
-    version change, for a worker remembers discovery by it. ``acting`` does what the chart says,
-    ``keeping`` reads and writes the records in ``storage_namespace``.
+    - ``cluster`` is the key under which workers cache discovery. It must change when definitions or
+      the version of the API server change.
+    - ``acting`` sends the requests of the chart.
+    - ``keeping`` reads and writes the records in ``storage_namespace``.
     """
 
     cluster: str
@@ -70,9 +71,9 @@ class Release:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Order:
-    """What to do: ``options`` are those of ``engine/internal/helm/request.go`` by their JSON names.
+    """The action and its options, by the JSON names of ``engine/internal/helm/request.go``.
 
-    ``timeout`` is in seconds, and so is ``rendering``, which the templates may take of it.
+    ``timeout`` is in seconds, and includes ``rendering``, the limit for the templates in seconds.
     ``secrets`` are texts that must not appear in an error.
     """
 
@@ -87,7 +88,7 @@ class Order:
 
 
 class Chart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
-    """What is told of a chart."""
+    """Name, versions and values of a chart."""
 
     name: str
     version: str
@@ -97,10 +98,11 @@ class Chart(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What an action did: the records that it made or changed, newest first, and their objects.
+    """The result of an action: the records that it wrote, newest first, and their objects.
 
-    ``objects`` are those of the newest record, and of the chart's definitions, without hooks.
-    ``log`` are the last lines that Helm logged.
+    ``objects`` are those of the newest record and the definitions of the chart, without hooks.
+    ``log`` are the last lines of Helm's log. ``requests`` is the number of requests to the API
+    server.
     """
 
     records: tuple[Record, ...] = ()
@@ -128,21 +130,21 @@ def kind(*, memory_limit: int = MEMORY_LIMIT) -> WorkerKind:
         row,
         module="toolkit.helm.worker",
         answer_limit=ANSWER_LIMIT,
-        # Most of its heap is what the clients of all API groups need from their start on. To wait
-        # longer before garbage is collected costs memory, and saves hardly any time.
+        # Most of the heap is permanent: the clients of all API groups. A higher value would cost
+        # memory and save hardly any time.
         environment={**row.environment, "GOGC": "100"},
     )
 
 
 async def run(pool: WorkerPool, release: Release, order: Order) -> Outcome:
-    """Run one action and return its answer; if cancelled, it is ended and its record written.
+    """Run one action and return its result; if cancelled, end the action, which writes its record.
 
     Raises:
-        EngineError: it failed; ``code`` is one of ``engine/internal/helm/failure.go``, ``outcome``
-            is what it did until then, ``detail`` has ``file`` and ``line`` of a template.
+        EngineError: the action failed; ``code`` is one of ``engine/internal/helm/failure.go``,
+            ``outcome`` is its result so far, ``detail`` has ``file`` and ``line`` of a template.
         RecordError: a record in Helm's storage is not valid.
-        WorkerTimeoutError: it did not end by itself.
-        WorkerDiedError: it took its worker down; ``WorkerMemoryError`` if by its use of memory.
+        WorkerTimeoutError: the action did not end by itself.
+        WorkerDiedError: the worker crashed; ``WorkerMemoryError`` if it used too much memory.
     """
     exchanges = Exchanges(_gates(release))
     payload = msgspec.json.encode(_request(release, order))
@@ -197,7 +199,7 @@ def _request(release: Release, order: Order) -> Mapping[str, Any]:
 
 
 class _Answer(msgspec.Struct, frozen=True):
-    """What an action did (``engine/internal/helm/answer.go``)."""
+    """The result of an action (``engine/internal/helm/answer.go``)."""
 
     records: tuple[msgspec.Raw, ...] | None = ()
     objects: tuple[Json, ...] | None = ()
@@ -205,7 +207,7 @@ class _Answer(msgspec.Struct, frozen=True):
     chart: Chart | None = None
 
     def outcome(self, requests: int) -> Outcome:
-        """Return it as callers know it."""
+        """Return the result in the form for callers."""
         return Outcome(
             records=tuple(record.decode(bytes(each)) for each in self.records or ()),
             objects=self.objects or (),
@@ -222,7 +224,7 @@ class _Detail(msgspec.Struct, frozen=True):
 
 
 class _Failure(msgspec.Struct, frozen=True):
-    """How an action failed (``engine/internal/helm/failure.go``)."""
+    """The error of an action (``engine/internal/helm/failure.go``)."""
 
     code: str
     message: str
@@ -230,7 +232,7 @@ class _Failure(msgspec.Struct, frozen=True):
 
 
 def _outcome(order: Order, answer: bytes, requests: int) -> Outcome:
-    """Read an answer, which a worker wrote that has rendered what a tenant wrote."""
+    """Decode an answer. It is untrusted, because the worker has rendered templates of a tenant."""
     try:
         status, body = Status(answer[0]), memoryview(answer)[1:]
         if status is Status.OK:

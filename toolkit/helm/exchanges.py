@@ -13,7 +13,7 @@ from toolkit.native.questions import Ask, Drained, Head, Reply, Tell
 
 _METHODS: Final = frozenset({"GET", "POST", "PUT", "PATCH", "DELETE"})
 _ASKED: Final = ("Accept", "Content-Type")
-"""Headers that a worker may choose; above all not whom it acts as."""
+"""The only headers that a worker may set; it must not choose the impersonated identity."""
 _ANSWERED: Final = ("Content-Type", "Retry-After")
 _MAX_OPEN: Final = 64
 MAX_ANSWER: Final = 64 << 20
@@ -68,7 +68,7 @@ class Exchanges:
         return any(each.since <= before for each in self._open.values())
 
     async def end(self) -> None:
-        """Abandon what is still being answered (``Answering``)."""
+        """Abandon requests that are still being answered (``Answering``)."""
         self._tell = None
         tasks = tuple(each.task for each in self._open.values())
         self._drop_all()

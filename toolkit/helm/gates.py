@@ -1,8 +1,8 @@
-"""Who may ask what: an identity as an action in a worker has it.
+"""The requests that an action in a worker may send, per identity.
 
-An action runs templates of tenants, so its worker is believed nothing. What it asks as the release
-goes out under the release's identity and can do what that may. What it asks as the storage goes
-out under ours, so only the records of its own release pass.
+An action renders templates of tenants, so its worker is untrusted. Requests of the release are sent
+with the identity of the release, so RBAC limits them. Requests for Helm's storage are sent with
+Penstock's identity, so only requests for the records of this release are allowed.
 """
 
 import re
@@ -39,12 +39,12 @@ class Gate:
 
 
 def anything(method: str, target: str, body: bytes) -> bool:  # noqa: ARG001 - one of two gates
-    """Let every request through: the API server knows what the identity may do."""
+    """Allow every request: the API server authorizes the identity."""
     return True
 
 
 def records(*, namespace: str, release: str) -> Callable[[str, str, bytes], bool]:
-    """Let through what reads and writes the records of one release, and nothing else.
+    """Return a filter that allows only reads and writes of the records of one release.
 
     The names are Helm's (``pkg/storage/storage.go`` makeKey, ``driver/secrets.go``).
     """
@@ -64,7 +64,7 @@ def records(*, namespace: str, release: str) -> Callable[[str, str, bytes], bool
     def allows(method: str, target: str, body: bytes) -> bool:
         path, _, query = target.partition("?")
         if path != unquote(path):
-            return False  # no name of ours needs it, and servers may differ in how they read it
+            return False  # No valid name needs an escape, and servers may decode it differently.
         if path == collection:
             return of_collection(method, query, body)
         head, _, last = path.rpartition("/")

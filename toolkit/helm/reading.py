@@ -1,7 +1,8 @@
-"""An identity that only reads, for actions that are to change nothing.
+"""An identity that can only read, for actions that must not change anything.
 
-What a template looks up goes into what it renders. So the values of Secrets that were read on the
-way are known when the action ends; if one of these answers cannot be read here, that is known, too.
+A template may copy the values that it looks up into the objects that it renders. So the values of
+all Secrets that it read are known when the action ends. If an answer with Secrets could not be
+parsed, this is known too.
 """
 
 import base64
@@ -17,7 +18,7 @@ from toolkit.errors import AccessDeniedError
 from toolkit.helm.gates import Exchanging, Response
 
 _MOST: Final = 8 << 20
-"""Bytes of an answer with Secrets; of a larger one nothing is known."""
+"""Limit of an answer with Secrets in bytes; a larger answer counts as not parsed."""
 
 
 class Reading:
@@ -39,7 +40,7 @@ class Reading:
         """Send a request that reads.
 
         Raises:
-            AccessDeniedError: it does something else.
+            AccessDeniedError: the request does not only read.
         """
         if method != "GET":
             raise AccessDeniedError(f"this action must change nothing, and requested {method}")

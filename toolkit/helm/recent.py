@@ -1,9 +1,9 @@
-"""Lists that need not be newer than what the caller knows.
+"""Lists that may be as old as the caller's knowledge, which the API server answers faster.
 
-A list without a resourceVersion is as new as the whole storage. The API server answers it from its
-cache, once that has heard of all that was written before: also of writes to other resources, for
-which it asks etcd every 100 ms (KEP-2340). An action begins with such a list, and holds a worker
-meanwhile. A list that may be as old as a resourceVersion is answered at once.
+A list without a resourceVersion is consistent. The API server answers it from its cache, but first
+waits until the cache has all earlier writes, including those to other resources; it asks etcd for
+its progress every 100 ms (KEP-2340). Actions begin with such a list, and it occupies a worker. A
+list that may be as old as a given resourceVersion is answered at once.
 
 An API server whose storage was restored from a backup may not know that resourceVersion. The list
 is then requested without it.

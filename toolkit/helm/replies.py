@@ -38,7 +38,7 @@ class Frames:
             self._timer = asyncio.get_running_loop().call_later(_MOMENT, self._flush)
 
     def drop(self) -> None:
-        """Send nothing any more: nobody reads it."""
+        """Stop sending, because the receiver is gone."""
         self._dropped = True
         self._held.clear()
         self._flush()

@@ -1,8 +1,8 @@
-"""See what an action writes: the answers to its writes are read as they pass.
+"""Observe the writes of an action by reading the answers while they are forwarded.
 
-The API server answers a write with the object as it is now. That tells which version of it a watch
-has to show before its health counts, and which fields are ours, at no further request. Answers
-that are not such objects are passed on and not seen.
+The API server answers a write with the current object. It shows, without a further request, which
+version of the object a watch must show before its health counts, and which fields are ours. Other
+answers are forwarded and not observed.
 """
 
 from collections.abc import AsyncIterator, Callable, Mapping

@@ -1,6 +1,6 @@
-"""What a worker process that runs actions of Helm can do.
+"""The operations of a worker process that runs actions of Helm.
 
-Its operations ask the parent for every request to a cluster; it has no network of its own.
+The worker sends each request for a cluster to its parent; it has no network of its own.
 """
 
 from collections.abc import Callable, Mapping

@@ -1,7 +1,7 @@
-"""Who signed an image: as many verifiers of a policy as it demands must find their signature.
+"""Verify the signatures that an ImageVerificationPolicy requires for an image.
 
-A proof that a trust policy only tolerates does not count. Problems that may pass are reported
-before a missing signature, because they may be the reason why it is missing.
+A proof that a trust policy only tolerates does not count. Temporary problems are reported before a
+missing signature, because they may be the reason why it is missing.
 """
 
 from collections import OrderedDict
@@ -35,15 +35,15 @@ class Prover:
         *,
         scope: str,
     ) -> tuple[str, ...]:
-        """Return who signed, one for each verifier that was needed.
+        """Return the signers, one for each required verifier.
 
         ``rules`` are by the names of the policy's verifiers; ``scope`` is that of
         ``Verifications.verify``.
 
         Raises:
-            VerificationError: fewer than the policy demands did.
-            TransientError: it could not be found out.
-            StalledError: what is trusted cannot be used.
+            VerificationError: fewer verifiers than required found a signature.
+            TransientError: a signature could not be checked because of a temporary problem.
+            StalledError: a trusted key or identity cannot be used.
         """
         place = (policy.metadata.name, str(subject.repository), subject.digest)
         wanted, signers, failed = imagepolicies.required(policy), dict[str, str](), list[_Failure]()
@@ -61,10 +61,10 @@ class Prover:
         return tuple(signers.values())
 
     def _likeliest(self, place: "_Place", rules: Mapping[str, Rules]) -> list[tuple[str, Rules]]:
-        """Return the verifiers in the order in which they are asked.
+        """Return the verifiers in the order in which to try them.
 
-        Their proofs are kept for long and the refusals of others for seconds, so that an image that
-        any of several may sign costs its registry no requests either.
+        Verifiers with a cached proof come first. Proofs are cached for long and refusals for
+        seconds only, so that an image which any of several verifiers may accept costs no requests.
         """
         known = self._provers.get(place, frozenset())
         return sorted(rules.items(), key=lambda each: each[0] not in known)
@@ -82,7 +82,7 @@ _Place = tuple[str, str, str]
 
 @dataclass(frozen=True, slots=True)
 class _Failure:
-    """What a verifier met."""
+    """A failed verifier, and its error."""
 
     verifier: str
     error: PenstockError
@@ -98,7 +98,7 @@ def _signer(proof: Proof) -> str:
 
 
 def _worst(failed: Sequence[_Failure]) -> PenstockError:
-    """Return what to tell: first what may pass, because it may be the signature that is missing."""
+    """Return the error to report: a temporary one first, as it may hide a missing signature."""
     first = next((x for x in failed if not isinstance(x.error, VerificationError)), failed[0])
     told = f"verifier '{first.verifier}': {first.error}"
     if isinstance(first.error, VerificationError):

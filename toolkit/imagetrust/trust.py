@@ -1,7 +1,7 @@
-"""Whom ImageVerificationPolicies trust: their Secrets, read from Penstock's own namespace.
+"""The trusted keys and identities of policies for images, from Secrets in Penstock's namespace.
 
-What was read counts for some seconds, and no longer: a key that is taken away must not go on
-admitting images. The same holds for how registries are reached.
+A Secret is cached for a few seconds only, because a removed key must not go on admitting images.
+The same holds for the settings of registries.
 """
 
 from collections.abc import Mapping
@@ -24,10 +24,10 @@ Rules: TypeAlias = cosign.Policy | notation.Policy
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trusted:
-    """A policy with what it trusts: rules by the names of its verifiers.
+    """A policy with its rules, by the names of its verifiers.
 
-    ``endpoint`` is how its registries are reached, without a login; ``login`` is the data of a
-    Secret that may hold one.
+    ``endpoint`` has the connection settings of its registries, without a login. ``login`` is the
+    data of a Secret that may contain one.
     """
 
     verifiers: Mapping[str, Rules]
@@ -36,7 +36,7 @@ class Trusted:
 
 
 class Trust:
-    """Reads what policies trust."""
+    """Reads the Secrets of policies."""
 
     def __init__(self, secrets: Secrets, namespace: str) -> None:
         self._secrets = secrets
@@ -44,10 +44,10 @@ class Trust:
         self._kept: Kept[Trusted] = Kept(seconds=SECONDS, capacity=1024)
 
     async def of(self, policy: ImageVerificationPolicy) -> Trusted:
-        """Return what a policy trusts.
+        """Return the trusted keys and identities of a policy.
 
         Raises:
-            VerificationError: it can trust nobody, or what it trusts cannot be used.
+            VerificationError: the policy trusts no key or identity, or one of them is invalid.
             TransientError: a Secret cannot be read.
         """
         key = (policy.metadata.name, policy.metadata.uid, policy.metadata.generation)
@@ -80,7 +80,7 @@ class Trust:
         if verifier.trusted_root_secret_ref:
             root = await self._secret(verifier.trusted_root_secret_ref.name)
         plain = [(each.issuer, each.subject) for each in verifier.identities]
-        # Compiled as they are first: what is put into the group below must not end it.
+        # Compile the pattern alone first: inserted into the group below, it must not end the group.
         cosign.Policy.keyless(plain, root)
         return cosign.Policy.keyless([(_whole(i), _whole(s)) for i, s in plain], root)
 
@@ -89,5 +89,5 @@ class Trust:
 
 
 def _whole(pattern: str) -> str:
-    """Return the pattern for a whole identity: a longer one is somebody else."""
+    """Return a pattern that matches only the whole identity: a longer one is another identity."""
     return rf"\A(?:{pattern})\z"

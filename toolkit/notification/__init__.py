@@ -1,1 +1,1 @@
-"""What the gate and the process that sends events both know of services; see ``demands``."""
+"""Rules for Providers, shared by the gate and the notification controller; see ``demands``."""

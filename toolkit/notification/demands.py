@@ -1,6 +1,6 @@
-"""What each type of Provider must be told: the table that admission and delivery share.
+"""The fields that each type of Provider needs. Admission and delivery share this table.
 
-A type that is not in ``DEMANDS`` is not implemented, and is refused. Pure.
+A type that is not in ``DEMANDS`` is not implemented and is refused. Pure.
 """
 
 from collections.abc import Collection, Iterator, Mapping
@@ -15,12 +15,13 @@ from crds.notification import ProviderSpec
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Demand:
-    """What a type needs. The address and the token may come from the Secret.
+    """The fields of one type. Address and token may come from the Secret.
 
-    ``address`` is whether there is no default address, ``schemes`` are what it may begin with.
-    ``plain`` types take an address that is not a URL. Those with an ``account`` sign in as a
-    ServiceAccount too, those with ``app`` as a GitHub App. Those with a ``login`` take a user and
-    a password, which may stand in an address that comes from the Secret.
+    - ``address``: the type has no default address; ``schemes`` are the allowed beginnings.
+    - ``plain``: the address is not a URL.
+    - ``account``: the type can authenticate as a ServiceAccount.
+    - ``app``: the type can authenticate as a GitHub App.
+    - ``login``: the type takes user and password, which may be part of an address in the Secret.
     """
 
     address: bool = True
@@ -100,7 +101,7 @@ DEMANDS: Final[Mapping[str, Demand]] = MappingProxyType(
 
 
 def problems(spec: ProviderSpec) -> Iterator[Problem]:
-    """Yield what is missing or wrong, whatever the Secret holds."""
+    """Yield the problems of a spec that do not depend on the content of the Secret."""
     demand = DEMANDS.get(spec.type)
     if demand is None:
         known = ", ".join(sorted(DEMANDS))
@@ -119,7 +120,7 @@ def problems(spec: ProviderSpec) -> Iterator[Problem]:
 
 
 def _no_account(spec: ProviderSpec, demand: Demand) -> str:
-    """Return why a Provider cannot sign in as a ServiceAccount, nothing if it can."""
+    """Return why a Provider cannot authenticate as a ServiceAccount; empty if it can."""
     if not demand.account:
         known = ", ".join(sorted(name for name, each in DEMANDS.items() if each.account))
         return (
@@ -137,7 +138,7 @@ def has_key(address: str) -> bool:
 
 
 def unsigned(kind: str, given: Collection[str]) -> str:
-    """Return what a Secret lacks to sign in with; nothing if it need not, or lacks nothing.
+    """Return the credentials that a Secret lacks; empty if it has all that are needed.
 
     ``given`` are the keys of the Secret that have a value.
     """
@@ -154,12 +155,12 @@ def unsigned(kind: str, given: Collection[str]) -> str:
 
 
 APP: Final = "githubAppID"
-"""The key of a Secret that says that it holds a GitHub App."""
+"""A Secret with this key contains a GitHub App."""
 
 
 @dataclass(frozen=True, slots=True)
 class Login:
-    """An address without the user and the password that stood in it."""
+    """An address without user and password, and the user and password that were part of it."""
 
     address: str
     username: str = field(default="", repr=False)
@@ -183,7 +184,7 @@ def login(address: str, kind: str) -> Login:
 
 
 def unusable(address: str, kind: str) -> str:
-    """Return why an address is not one of the type, nothing if it is; it is not quoted."""
+    """Return why an address is invalid for a type; empty if it is valid. It is not quoted."""
     schemes = DEMANDS.get(kind, _WEB).schemes
     if "nats" in schemes and "://" not in address:
         address = f"nats://{address}"  # as NATS' own clients take it

@@ -1,1 +1,1 @@
-"""From files to objects: builds, and variables in what was built."""
+"""Render files to objects: kustomize builds, variable substitution, and image setters."""

@@ -18,13 +18,15 @@ from toolkit.objects import Json
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Build:
-    """What to build, and of which files.
+    """The input of a build.
 
-    ``mounts`` are extracted artifacts by their place in the tree, "" is its root; ``path`` is the
-    directory to build. ``transformations`` are fields of a Kustomization's spec as they are in
-    JSON. ``files`` are laid over the tree; they and ``suspects``, which hold SOPS ciphertext, are
-    named relative to its root. ``questions`` are those of an earlier build of the same mounts, on
-    whose outcome ``files`` depend: the footprint is then of both builds.
+    - ``mounts`` are the directories of extracted artifacts, by their path in the build tree; "" is
+      the root. ``path`` is the directory to build.
+    - ``transformations`` are fields of a Kustomization's spec in their JSON form.
+    - ``files`` replace files of the tree. They, and ``suspects``, which contain SOPS ciphertext,
+      are named by their path from its root.
+    - ``questions`` are those of an earlier build of the same mounts that determined ``files``. The
+      footprint then covers both builds.
     """
 
     mounts: Mapping[str, Path]
@@ -37,10 +39,10 @@ class Build:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Footprint:
-    """What a build depends on in its mounts: what it asked of them, and a digest of the answers.
+    """The dependencies of a build on its mounts: its queries, and a digest of the answers.
 
-    Other mounts with an equal footprint give the same build. ``questions`` are the engine's own
-    words, joined by NUL; it is empty where the engine could not ask them again.
+    Other mounts with an equal footprint give the same build. ``questions`` are the queries in the
+    form of the engine, joined by NUL; they are empty if the engine cannot repeat them.
     """
 
     questions: str
@@ -133,10 +135,10 @@ async def footprint(
     *,
     timeout: float,  # noqa: ASYNC109  # it starts with the work
 ) -> Footprint:
-    """Ask ``mounts`` what the build of ``since`` asked its own; ``timeout`` is in seconds.
+    """Return the footprint of ``mounts`` for the queries of ``since``; ``timeout`` is in seconds.
 
     Raises:
-        TransientError: the engine cannot tell.
+        TransientError: the engine cannot answer the queries.
     """
     request = {"mounts": _points(mounts), "questions": since.questions}
     answer = await calls.call(pool, "kustomize.footprint", request, timeout=timeout)

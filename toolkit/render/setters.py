@@ -1,7 +1,7 @@
-"""Write chosen images into manifests, and the message of the commit that does.
+"""Write chosen images into manifests, and render the message of the commit.
 
-The engine does both in a worker: files come from a repository, and templates from a user who may
-write an ImageUpdateAutomation. A file changes in the bytes of its markers and nowhere else.
+The engine does both in a worker, because files come from a repository, and templates from users who
+may write an ImageUpdateAutomation. Only the values beside markers change in a file.
 """
 
 import base64
@@ -21,7 +21,7 @@ _TEMPLATE_SECONDS: Final = 5.0
 
 
 class Image(msgspec.Struct, frozen=True, kw_only=True):
-    """What a policy has chosen."""
+    """The image that a policy has chosen."""
 
     name: str
     tag: str
@@ -46,12 +46,12 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def data(self) -> bytes:
-        """Return what the file shall hold."""
+        """Return the new content of the file."""
         return base64.b64decode(self.content)
 
 
 class SettersError(TransientError):
-    """Files of the repository cannot be brought up to date."""
+    """Files of the repository cannot be updated."""
 
     default_reason = "UpdateFailed"
 
@@ -83,7 +83,7 @@ async def update(
     return tuple(msgspec.convert(answer["files"], list[Changed]))
 
 
-async def message(  # noqa: PLR0913 - what a message is made of
+async def message(  # noqa: PLR0913 - the inputs of a message
     pool: WorkerPool,
     template: str,
     *,

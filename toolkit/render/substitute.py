@@ -28,7 +28,7 @@ class SubstitutionError(TransientError):
     default_reason = "BuildFailed"
 
 
-async def substitute(  # noqa: PLR0913  # what varies between two calls
+async def substitute(  # noqa: PLR0913  # the inputs of a substitution
     pool: WorkerPool,
     objects: Sequence[Json],
     variables: Mapping[str, str],
@@ -37,14 +37,13 @@ async def substitute(  # noqa: PLR0913  # what varies between two calls
     always: bool,
     timeout: float,  # noqa: ASYNC109  # it starts with the work
 ) -> tuple[Json, ...]:
-    """Return ``objects`` with the values of ``variables``; line breaks are taken out of values.
+    """Return ``objects`` with variables replaced; line breaks are removed from values.
 
-    Without variables nothing is replaced unless ``always``. ``strict`` refuses a variable that has
-    neither value nor default, which else is empty.
+    Without any variables nothing is replaced, unless ``always``. With ``strict``, a variable
+    without value and default is an error; otherwise it is replaced by the empty string.
 
     Raises:
-        SubstitutionError: see there; the message names the object.
-
+        SubstitutionError: an object cannot be substituted; the message names it.
     """
     if not variables and not always:
         return tuple(objects)
@@ -110,7 +109,7 @@ def _is_concerned(obj: Json) -> bool:
     switches = (
         dig(obj, "metadata", field, OFF_SWITCH, default="") for field in ("labels", "annotations")
     )
-    # What has no "$" anywhere has no variable, and is not worth the way to a worker.
+    # Objects without a "$" have no variables, so they are not sent to a worker.
     return "disabled" not in switches and b"$" in msgspec.json.encode(obj)
 
 
