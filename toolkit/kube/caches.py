@@ -9,7 +9,7 @@ _PATIENCE_SECONDS: Final = 10.0
 
 
 class Cache(Protocol):
-    """An informer, or what is kept by one."""
+    """An informer, or an object that an informer keeps up to date."""
 
     @property
     def synced(self) -> bool:

@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 _METADATA_ONLY: Final = (
     "application/json;as=PartialObjectMetadata{};g=meta.k8s.io;v=v1,application/json"
 )
-"""A server that knows no such answers sends the whole object."""
+"""The media type of metadata-only answers; a server without it sends whole objects."""
 _MAX_BODY: Final = 256 << 20
 """Bytes; a page of a list is the longest answer there is."""
 _MAX_EMPTY_PAGES: Final = 1000
@@ -45,7 +45,7 @@ _PATCHES: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What a server-side apply left behind; ``created`` tells 201 from 200."""
+    """The result of a server-side apply; ``created`` is true for 201 and false for 200."""
 
     object: Json
     created: bool
@@ -55,7 +55,7 @@ class Client:
     """One identity on one cluster. Open it once per process; derive views from it."""
 
     @classmethod
-    def open(  # noqa: PLR0913 - what bounds a client
+    def open(  # noqa: PLR0913 - the limits of a client
         cls,
         cluster: config.ClusterConfig,
         *,
@@ -67,9 +67,9 @@ class Client:
     ) -> "Client":
         """Connect lazily; must be called in a running event loop and closed afterwards.
 
-        ``qps`` of zero or less leaves the pace to the server's Priority and Fairness. An answer of
-        more than ``max_body`` bytes is an error. ``reach`` bounds where the server and its proxy
-        may be, for a cluster that somebody else names.
+        With ``qps`` of zero or less, only the server's Priority and Fairness limits requests. An
+        answer of more than ``max_body`` bytes is an error. ``reach`` limits the addresses of the
+        server and its proxy, for a cluster that another user names.
         """
         wire = transport.Transport(
             cluster, qps=qps, burst=burst, timeout=timeout, max_body=max_body, reach=reach
@@ -169,7 +169,7 @@ class Client:
         kind = {"apiVersion": gvk.api_version, "kind": gvk.kind}
         return [{**kind, **item} async for page in pages for item in page]
 
-    async def pages(  # noqa: PLR0913 - what the API server lets a list say
+    async def pages(  # noqa: PLR0913 - the parameters of a list request
         self,
         gvk: GroupVersionKind,
         namespace: str = "",
@@ -260,7 +260,7 @@ class Client:
         manager: str = "",
         dry_run: bool = False,
     ) -> Json:
-        """Patch one object (RFC 7386 or RFC 6902) and return it as it is now."""
+        """Patch one object (RFC 7386 or RFC 6902) and return the current object."""
         resource = await self.mapper.resource(gvk)
         return await self.request(
             "PATCH",
@@ -271,10 +271,10 @@ class Client:
         )
 
     async def replace(self, obj: Json, *, manager: str, subresource: str = "") -> Json:
-        """Put the object, or its subresource, in place of what is there; return it as it is now.
+        """Replace the object, or its subresource, and return the current object.
 
         Raises:
-            ConflictError: the object has changed since the ``resourceVersion`` that it names.
+            ConflictError: the object has changed since the ``resourceVersion`` in ``obj``.
         """
         key = key_of(obj)
         resource = await self.mapper.resource(gvk_of(obj))
@@ -296,14 +296,14 @@ class Client:
         version: str = "",
         dry_run: bool = False,
     ) -> Json:
-        """Delete one object; with ``uid``, only that very object, with ``version`` only as it was.
+        """Delete one object; ``uid`` and ``version`` are preconditions.
 
-        Returns the object if it still exists, with a ``deletionTimestamp``; else what the server
-        says, which has none.
+        Returns the object, with a ``deletionTimestamp``, if it still exists; otherwise the answer
+        of the server, which has no ``deletionTimestamp``.
 
         Raises:
-            NotFoundError: it does not exist.
-            ConflictError: the name belongs to another object by now, or the object has changed.
+            NotFoundError: the object does not exist.
+            ConflictError: the name belongs to another object, or the object has changed.
         """
         resource = await self.mapper.resource(gvk)
         options: Json = {
@@ -328,7 +328,7 @@ class Client:
         body: Json | Sequence[Json] | None = None,
         headers: Mapping[str, str] = _EMPTY,
     ) -> Json:
-        """Send anything else; empty query values are left out, the reply is decoded JSON."""
+        """Send any other request and return the decoded JSON; empty query values are left out."""
         reply = await self._wire.send(
             transport.Request(
                 method=method,
@@ -362,9 +362,9 @@ class Client:
     async def exchange(
         self, method: str, target: str, *, headers: Mapping[str, str], body: bytes
     ) -> AsyncIterator[tuple[int, Mapping[str, str], AsyncIterator[bytes]]]:
-        """Send what another client has written; give status, headers and chunks of the answer.
+        """Forward a request of another client; yield status, headers and chunks of the answer.
 
-        Our own headers win: whom we act as is not for the other to say.
+        Our own headers win, so the other client cannot choose the impersonated identity.
         """
         request = transport.Request(
             method=method,

@@ -25,7 +25,7 @@ def find(conditions: Iterable[Json], type_: str) -> Json | None:
 
 
 def is_true(conditions: Iterable[Json], type_: str) -> bool:
-    """Tell whether the condition is there and True."""
+    """Tell whether the condition exists and is True."""
     return (find(conditions, type_) or {}).get("status") == "True"
 
 
@@ -35,7 +35,7 @@ def make(type_: str, status: str, reason: str, message: str) -> Json:
 
 
 def shortened(message: str) -> str:
-    """Return a message as conditions and events carry it; how much was cut is told at its end."""
+    """Return a message that fits into conditions and events; its end says how much was cut."""
     if len(message) <= _MESSAGE_LIMIT:
         return message
     kept = message[: _MESSAGE_LIMIT - _MARK_ROOM]

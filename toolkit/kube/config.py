@@ -1,8 +1,8 @@
-"""Where the API server is and who we are: in-cluster account, kubeconfig, or a tenant's kubeconfig.
+"""The API server and the identity to use: in-cluster account, kubeconfig, or a tenant's kubeconfig.
 
-A kubeconfig from ``spec.kubeConfig`` comes from a tenant: it may neither run programs (``exec``)
-nor name files of this container, and may not switch off TLS verification. Our own kubeconfig may;
-its exec and OIDC users are handed to the official client, which is imported only then.
+A kubeconfig from ``spec.kubeConfig`` comes from a tenant. It may neither run programs (``exec``)
+nor name files of this container, and may not disable TLS verification. Our own kubeconfig may. Its
+``exec`` and OIDC users are handled by the official client, which is imported only then.
 """
 
 import base64
@@ -40,13 +40,13 @@ class ClusterConfig:
 def from_environment(
     kubeconfig: str = "", *, context: str = "", cluster: str = "", user: str = ""
 ) -> ClusterConfig:
-    """Load the named kubeconfig, or what client-go would find.
+    """Load the given kubeconfig, or the same one as client-go.
 
     That is the in-cluster account, then ``KUBECONFIG``, then ``~/.kube/config``. ``cluster`` and
     ``user`` name rows of the kubeconfig to use instead of those of the context.
 
     Raises:
-        KubeConfigError: none of them is there, or it is malformed.
+        KubeConfigError: there is no kubeconfig, or it is invalid.
     """
     in_cluster = "KUBERNETES_SERVICE_HOST" in os.environ and (_ACCOUNT / "token").exists()
     if not kubeconfig and in_cluster:
@@ -187,7 +187,7 @@ _TEXTS: Final = (
     "client-key",
     "client-key-data",
 )
-"""Fields of a context, a cluster or a user that are strings, as far as they are used."""
+"""Fields of a context, a cluster or a user that must be strings."""
 _BOUNDS: Final = untrusted.Bounds(size=8 << 20, depth=32, nodes=100_000)
 
 
@@ -200,7 +200,7 @@ def _select(
         if not isinstance(doc, dict):
             raise errors.KubeConfigError("kubeconfig is not a mapping")
         name = context or untrusted.text(doc, "current-context")
-        # What the user of a command has typed may be told.
+        # A message may contain a name that the user of a command has typed.
         chosen = _named(doc, "contexts", "context", name, typed=bool(context))
         cluster_name = cluster or untrusted.text(chosen, "cluster")
         found = _named(doc, "clusters", "cluster", cluster_name, typed=bool(cluster))
@@ -219,7 +219,7 @@ def _named(
     *,
     typed: bool = False,
 ) -> Mapping[str, Any]:
-    """Return a row of a table; a name from the file is not told: anything may stand there."""
+    """Return a row of a table; messages do not contain a name from the file, which is untrusted."""
     rows = doc.get(table)
     for row in rows if isinstance(rows, list) else ():
         if isinstance(row, dict) and row.get("name") == name:

@@ -1,8 +1,9 @@
-"""The controller: one loop that turns changes into passes, and passes into status.
+"""The controller: a loop that reconciles changed objects and writes the results into their status.
 
 A reconciler is a function over a ``Reconciliation`` that returns an ``Outcome`` or raises an error
-of ``toolkit.errors``. Everything around it is here and nowhere else: finalizer, suspension,
-requested reconciles, conditions, at most two status patches a pass, events, metrics, requeues.
+of ``toolkit.errors``. The controller does everything else: finalizer, suspension, requested
+reconciliations, conditions, at most two status patches per reconciliation, events, metrics,
+requeues.
 """
 
 import asyncio
@@ -46,7 +47,7 @@ R = TypeVar("R")
 
 
 class ServedKind(Protocol[T_co]):
-    """What the controller needs of a ``crds.kind.Kind``."""
+    """The fields of a ``crds.kind.Kind`` that the controller needs."""
 
     @property
     def model(self) -> type[T_co]:
@@ -63,9 +64,10 @@ class ServedKind(Protocol[T_co]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ControllerOptions:
-    """Settings of one controller; times in seconds, ``interval_jitter`` a fraction.
+    """Settings of one controller; times are in seconds, ``interval_jitter`` is a fraction.
 
-    ``concurrent`` passes of one namespace run at once, and one more if others have work.
+    At most ``concurrent`` reconciliations of one namespace run at the same time. One more worker is
+    left to other namespaces.
     """
 
     concurrent: int = 4
@@ -79,10 +81,10 @@ class ControllerOptions:
 
 
 class Controller(Generic[T]):
-    """Runs the passes of one kind.
+    """Runs the reconciliations of one kind.
 
-    Objects that are ``static`` are only looked up by others. Only those that are ``held`` get the
-    finalizer. What is to be undone for the others is not up to a pass.
+    Objects that are ``static`` are never reconciled. Only objects that are ``held`` get the
+    finalizer; other objects need no cleanup by a reconciler.
     """
 
     def __init__(  # noqa: PLR0913 - the parts a controller is made of
@@ -135,14 +137,18 @@ class Controller(Generic[T]):
         self.informer.subscribe(self._changed)
 
     def enqueue(self, key: ObjectKey, trigger: str, *, after: float = 0.0) -> None:
-        """Ask for a pass; replaces what the same trigger had planned. Unknown keys are ignored."""
+        """Queue an object, after a delay; replaces the earlier plan of the same trigger.
+
+        Unknown keys are ignored.
+        """
         if self._active and self._writer.current(key) is not None:
             self._queue.add_after(key, after, trigger)
 
     async def run(self) -> None:
-        """Work until cancelled (passes are cancelled at once) or ``stop`` has drained it.
+        """Run until cancelled, which cancels reconciliations, or until ``stop`` has drained it.
 
-        Run it once. The informer is run by the manager, so that followers have warm caches.
+        Call it once. The manager runs the informer, so that replicas without the lease have warm
+        caches.
         """
         await self.informer.wait_synced()
         self._active = True
@@ -153,7 +159,8 @@ class Controller(Generic[T]):
                 self._queue.add(key, "requested")
         try:
             async with asyncio.TaskGroup() as group:
-                # One more than any namespace may have: passes that hang hold up their own only.
+                # One worker more than any namespace may use, so a namespace can only block its own
+                # objects.
                 for _ in range(self._options.concurrent + 1):
                     self._workers.append(group.create_task(self._work()))
         finally:
@@ -161,9 +168,9 @@ class Controller(Generic[T]):
             self._queue.shutdown()
 
     async def stop(self) -> None:
-        """Take no new work, let passes finish for ``options.grace`` seconds, cancel the rest.
+        """Take no new work, wait ``options.grace`` seconds for reconciliations, cancel the rest.
 
-        A cancelled pass writes nothing: the next leader starts with it.
+        A cancelled reconciliation writes nothing: the next leader starts with it.
         """
         self._active = False
         self._queue.shutdown()
@@ -173,7 +180,7 @@ class Controller(Generic[T]):
                 worker.cancel()
 
     def _changed(self, change: Change[T]) -> None:
-        """Decide whether a change seen by the informer asks for a pass."""
+        """Queue the object if the change requires a reconciliation."""
         self._writer.saw(change)
         if not self._active:
             return
@@ -197,7 +204,7 @@ class Controller(Generic[T]):
                 self._queue.done(item.key)
 
     async def _pass(self, item: Item) -> None:
-        """Choose what this object needs: nothing, finalization, or a reconcile."""
+        """Choose the action for an object: none, finalization, or a reconciliation."""
         obj = self._writer.current(item.key)
         if obj is None:
             self._forget(item.key)
@@ -225,11 +232,11 @@ class Controller(Generic[T]):
         return obj.spec.suspend or (static and self._finalizer not in obj.metadata.finalizers)
 
     async def _rest(self, rec: Reconciliation[T]) -> None:
-        """Show that an object waits for nobody, as long as there is nothing else to show.
+        """Show that an object needs no reconciliation, unless its status shows something else.
 
-        The definitions' default for ``observedGeneration`` is -1: a reconcile is still to come. Of
-        an object that gets none, clients that go by kstatus would wait for it for ever. As in Flux,
-        a suspended object has the finalizer from the start.
+        The CRDs' default for ``observedGeneration`` is -1, which means that a reconciliation will
+        follow. Clients that use kstatus would wait for it forever. As in Flux, a suspended object
+        has the finalizer from the start.
         """
         self._queue.forget(rec.key)
         try:
@@ -308,7 +315,7 @@ class Controller(Generic[T]):
     async def _conclude(
         self, rec: Reconciliation[T], judged: verdict.Verdict, *, quiet: bool
     ) -> verdict.Verdict:
-        """Write the verdict into status and tell it; return it as it stands after that."""
+        """Write the verdict into the status, send the event, and return the final verdict."""
         if not judged.written:
             return judged
         if not (quiet and verdict.is_settled(rec)):
@@ -318,8 +325,8 @@ class Controller(Generic[T]):
         except errors.ApiError as exc:
             rec.log.error("Status not written", extra={"error": str(exc)})  # noqa: TRY400 - handled
             return dataclasses.replace(judged, plan="backoff", result="error")
-        # A failure is told each time (the recorder counts repeats), a success when it is news
-        # that the reconciler did not tell itself.
+        # A failure is always reported (the recorder counts repeats). A success is reported if Ready
+        # has changed and the reconciler has not sent an event itself.
         news = rec.before != conditions.find(rec.conditions, conditions.READY)
         news = news and not rec.told and not quiet and judged.ready != "Unknown"
         text = judged.message if judged.event is None else judged.event
@@ -370,10 +377,10 @@ class Controller(Generic[T]):
 
 
 async def _uncancelled(step: Awaitable[R]) -> R:
-    """Await a step; a cancellation that was not meant for this worker is a failure of the step.
+    """Await a step; turn a cancellation that is not meant for this worker into an error.
 
-    A step that awaits a shared task is cancelled when somebody else cancels that. The worker must
-    outlive it.
+    A step that awaits a shared task is cancelled if another task cancels that task. The worker must
+    survive this.
     """
     try:
         return await step

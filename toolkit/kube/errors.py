@@ -35,10 +35,11 @@ class Cause:
 
 
 class ApiError(errors.TransientError):
-    """The API server answered with a failure.
+    """The API server answered with an error.
 
-    ``status`` is the HTTP code (0 when there was no answer), ``api_reason`` the reason of the
-    ``Status`` object (``NotFound``, ``Invalid``, …), ``retry_after`` seconds if the server said so.
+    ``status`` is the HTTP code (0 without an answer), ``api_reason`` is the reason of the
+    ``Status`` object (``NotFound``, ``Invalid``, …), ``retry_after`` is in seconds if the server
+    states it.
     """
 
     default_reason: ClassVar[str] = "ReconciliationFailed"
@@ -90,19 +91,19 @@ class NotFoundError(ApiError):
 
 
 class NoMatchError(ApiError):
-    """Discovery does not know the kind."""
+    """Discovery has no such kind."""
 
     default_status = 404
 
 
 class ConflictError(ApiError):
-    """Somebody else wrote the object, or owns the field."""
+    """Another client has written the object, or owns the field."""
 
     default_status = 409
 
 
 class AlreadyExistsError(ApiError):
-    """An object of that name is there already."""
+    """An object of that name already exists."""
 
     default_status = 409
 
@@ -126,7 +127,7 @@ class TooManyRequestsError(ApiError):
 
 
 class KubeConfigError(errors.TransientError):
-    """A kubeconfig is malformed, or asks for something that is not allowed."""
+    """A kubeconfig is invalid, or asks for something that is not allowed."""
 
     default_reason = "KubeConfigInvalid"
 

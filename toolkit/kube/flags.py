@@ -1,7 +1,7 @@
-"""A flag as a field: a dataclass of settings is the table of its flags as well.
+"""A flag as a field: a dataclass of settings is also the table of its flags.
 
-So the name and the default of a flag stand once. What reads a text raises ``ArgumentTypeError``
-with a message for its author.
+So the name and the default of a flag are in one place. A parser of a value raises
+``ArgumentTypeError`` with a message for the user.
 """
 
 import argparse

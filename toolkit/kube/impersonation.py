@@ -1,8 +1,8 @@
-"""Names for impersonation: service-account users, and the provenance that writes carry.
+"""Names for impersonation: service-account users, and the provenance extras of writes.
 
-Only our controllers hold ``impersonate`` on ``userextras/provenance.penstock.dev/*``, so admission
-may believe the extras: this object comes from revision R of source S, verified by V. It holds them
-against the cluster all the same (``toolkit.policy.claims``).
+Only Penstock's controllers have ``impersonate`` on ``userextras/provenance.penstock.dev/*``. So
+admission can rely on the extras: this object comes from revision R of source S, verified by V.
+Admission also compares them with the objects in the cluster (``toolkit.policy.claims``).
 """
 
 import re

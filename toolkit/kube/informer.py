@@ -1,13 +1,14 @@
 """A cache of one kind, kept current by a watch.
 
-A WatchList request (KEP-3157) streams what exists and then what changes; a server without it gets
-a paged list and a watch. Bookmarks keep the position fresh; a 410 starts anew, and what vanished
-meanwhile is reported as deleted. Handlers see every change once, with the value before and after.
+A WatchList request (KEP-3157) streams the existing objects and then the changes; a server without
+it gets a paged list and a watch. Bookmarks keep the position fresh. After a 410 the informer lists
+again, and reports objects that have vanished as deleted. Handlers see every change once, with the
+value before and after.
 
-It blocks the event loop only as long as one network chunk or one list page takes to decode. It
-does not retry handlers: they are synchronous, quick, and should not fail. One that does for what
-stands in an object costs that object, as one that does not decode: it is logged, and the others go
-on. The object may be a tenant's, and would end the process again at each start.
+The informer blocks the event loop only while it decodes one network chunk or one list page. It does
+not retry handlers: they are synchronous, fast, and should not fail. If a handler fails because of
+the content of an object, or an object cannot be decoded, this is logged, and the other objects are
+still handled. The object may belong to a tenant, and would otherwise end the process at each start.
 """
 
 import asyncio
@@ -57,7 +58,8 @@ _METADATA_ONLY: Final = "application/json;as=PartialObjectMetadata{};g=meta.k8s.
 class Change(Generic[T_co]):
     """One change of one object; ``old`` is None when added, ``new`` when deleted.
 
-    With a ``gap`` it was found by listing anew: several writes may lie between the two.
+    ``gap`` tells that the change was found by a new list, so several writes may lie between the
+    two.
     """
 
     type: Literal["ADDED", "MODIFIED", "DELETED"]
@@ -109,7 +111,7 @@ class Informer(Generic[T]):
 
     @property
     def revision(self) -> int:
-        """Return the revision up to which it has heard of everything; 0 if that is not known."""
+        """Return the resourceVersion up to which all events have arrived; 0 if it is unknown."""
         return int(self._position) if self._position.isdecimal() else 0
 
     @property
@@ -186,7 +188,7 @@ class Informer(Generic[T]):
         self._filled(seen, page.metadata.resource_version)
 
     async def _watch(self, path: str) -> None:
-        """Stream events into the cache; without a position, what exists comes first."""
+        """Stream events into the cache; without a position, the existing objects come first."""
         query = self._query(
             watch="true",
             allowWatchBookmarks="true",
@@ -212,7 +214,7 @@ class Informer(Generic[T]):
                 await asyncio.sleep(0)
 
     def _read(self, line: bytes, initial: set[ObjectKey] | None) -> set[ObjectKey] | None:
-        """Handle one line; one that cannot be read is skipped, or it would come again for ever."""
+        """Handle one line; an invalid line is skipped, because it would be sent again forever."""
         try:
             event = _EVENT.decode(line)
         except _MALFORMED as exc:
@@ -247,7 +249,7 @@ class Informer(Generic[T]):
         return initial
 
     def _put(self, raw: msgspec.Raw) -> tuple[ObjectKey, str]:
-        """Store one object unless it is known already; return its key and resourceVersion."""
+        """Store one object unless it is unchanged; return its key and resourceVersion."""
         meta = _meta(raw)
         key = ObjectKey(meta.namespace, meta.name)
         if self._versions.get(key) == meta.resource_version:
@@ -275,7 +277,7 @@ class Informer(Generic[T]):
             self._notify(Change("DELETED", key, old, None))
 
     def _filled(self, seen: set[ObjectKey], position: str) -> None:
-        """End a complete listing: what was not in it has been deleted while nobody looked."""
+        """End a complete listing: other objects were deleted during a gap in the watch."""
         for key in self._versions.keys() - seen:
             self._drop(key)
         self._position = position
@@ -293,7 +295,7 @@ class Informer(Generic[T]):
             handler(change)
         except (*_MALFORMED, PenstockError) as exc:
             telemetry.INFORMER_HANDLER_ERRORS.labels(self.gvk.kind).inc()
-            # Its message may quote the object, which may be a Secret: only the places are told.
+            # The message may quote the object, which may be a Secret, so only positions are logged.
             logger.error(  # noqa: TRY400 - see above
                 "object not handled: this is a bug in Penstock",
                 extra={
@@ -378,7 +380,7 @@ def _page(body: bytes) -> _List:
 
 
 def _reported(raw: msgspec.Raw) -> errors.ApiError:
-    """Return the failure that an ERROR event tells of."""
+    """Return the error in an ERROR event."""
     try:
         status = msgspec.json.decode(raw)
         return errors.from_status(int(status.get("code") or 500), status)
@@ -397,7 +399,7 @@ class _Frames:
         """Return the lines that this chunk completes.
 
         Raises:
-            ApiError: a line does not come to its end.
+            ApiError: a line is too long.
         """
         *lines, rest = chunk.split(b"\n")
         if lines:
@@ -412,8 +414,8 @@ class _Frames:
 
 
 def _lacks_watch_list(exc: errors.ApiError) -> bool:
-    """Tell a server without the WatchList feature.
+    """Tell whether an error means that the server has no WatchList.
 
-    It forbids the option (400 or 422), or ignores it and stays silent (a deadline of ours).
+    Such a server refuses the option (400 or 422), or ignores it and sends nothing (our deadline).
     """
     return exc.status in {400, 422} or isinstance(exc.__cause__, TimeoutError)

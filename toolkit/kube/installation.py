@@ -1,8 +1,8 @@
-"""What the installation tells a process of itself: what it goes with, and whether it is found.
+"""Facts of the installation: the owner of a process's objects, and whether its Service is ready.
 
-What one replica sets up for the API server (``settling``) is owned by the process's ClusterRole, so
-that the garbage collector removes it when Penstock is uninstalled; and it is set up when the
-process's Service leads to a replica, not before. What is set up is the caller's.
+Objects that one replica sets up for the API server (``settling``) are owned by the ClusterRole of
+the process, so that garbage collection removes them when Penstock is uninstalled. They are set up
+only when the Service of the process leads to a replica. The caller decides what is set up.
 """
 
 import asyncio
@@ -51,12 +51,12 @@ async def leads(client: Client, namespace: str, service: str) -> bool:
 async def updated(client: Client, namespace: str, service: str, *, pod: str) -> bool:
     """Tell whether every Pod of the Service, ready or not, is of the same ReplicaSet as ``pod``.
 
-    During a rolling update there are others, which may be of another version. A Pod is listed until
-    it has ended. If ``pod`` is not listed, its name is that of a node (``hostNetwork``), and
-    nothing can be told: this counts as updated.
+    During a rolling update there are Pods of another ReplicaSet, which may have another version. A
+    Pod is listed until it has ended. If ``pod`` is not listed, it is the name of a node
+    (``hostNetwork``). Then the answer is unknown, which counts as updated.
 
     Raises:
-        ApiError: it cannot be found out.
+        ApiError: the Pods cannot be read.
     """
     rows = await _endpoints(client, namespace, service)
     pods = {name for row in rows if (name := dig(row, "targetRef", "name"))}
@@ -71,12 +71,12 @@ async def _endpoints(client: Client, namespace: str, service: str) -> list[Json]
 
 
 def _replica_set(pod: str) -> str:
-    """Return the name of a Pod without what its ReplicaSet has added."""
+    """Return the name of a Pod without the suffix of its ReplicaSet."""
     return pod.rpartition("-")[0]
 
 
 async def reachable(found: Callable[[], Awaitable[bool]], *, pause: float = _PAUSE) -> None:
-    """Ask every ``pause`` seconds until we are found; that it cannot be told is logged once."""
+    """Ask every ``pause`` seconds until this process is found; an error is logged once."""
     told = False
     while True:
         try:

@@ -25,7 +25,7 @@ _RELEASE_SECONDS: Final = 5.0
 
 
 class LeaseLostError(Exception):
-    """The lease could not be renewed in time, or somebody else holds it."""
+    """The lease could not be renewed in time, or another replica holds it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

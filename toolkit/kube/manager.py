@@ -1,9 +1,10 @@
-"""The manager: starts what a process is made of, tells whether it is well, and stops it in order.
+"""The manager: starts the parts of a process, reports its health, and stops the parts in order.
 
-Informers, services and the HTTP endpoints run in every replica; controllers and other elected work
-only under their lease. SIGTERM and SIGINT stop it: controllers finish what is in flight, leases are
-released, then the rest ends. Losing a lease, or any part failing, ends the process with an error.
-What the parts opened is closed last, however it ends, and even if it never ran.
+Informers, services and the HTTP endpoints run in every replica; controllers and other elected parts
+run only under their lease. SIGTERM and SIGINT stop the manager: controllers finish their
+reconciliations, leases are released, then the other parts end. If a lease is lost or any part
+fails, the process ends with an error. Resources of the parts are closed last, even after an error,
+and even if the manager never ran.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ logger = logging.getLogger(__name__)
 
 _FILL_SECONDS: Final = 60.0
 _CONNECTIONS: Final = 64
-"""On each port: a request may take 1 MiB before it is refused, and nobody needs more."""
+"""Limit per port: a request may take 1 MiB before it is refused, and clients need no more."""
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Work = Callable[[], Awaitable[None]]
@@ -57,11 +58,11 @@ class ElectedWork(Protocol):
         """Work until cancelled or stopped."""
 
     async def stop(self) -> None:
-        """Finish what is in flight."""
+        """Finish work in progress."""
 
 
 class Manager:
-    """What one process runs. Add the parts, then ``run``."""
+    """Runs the parts of one process. Add the parts, then call ``run``."""
 
     @classmethod
     @asynccontextmanager
@@ -80,7 +81,7 @@ class Manager:
         self.namespace = options.runtime_namespace or client.namespace
         self.identity = f"{os.uname().nodename}_{uuid.uuid4()}"
         self.until_end = AsyncExitStack()
-        """What the parts share is opened here, and closed when all work has ended."""
+        """Shared resources of the parts are opened here, and closed when all work has ended."""
         self._caches: list[Cache] = []
         self._services: list[Work] = []
         self._controllers: list[ElectedWork] = []
@@ -117,7 +118,7 @@ class Manager:
         self.add_elected(work, lease=lease)
 
     def add_farewell(self, run: Work) -> None:
-        """Have something finished first of all when the process stops; all else still runs."""
+        """Add a function that runs first when the process stops, while all else still runs."""
         self._farewells.append(run)
 
     @property
@@ -222,7 +223,7 @@ async def serve(app: web.Application, address: str, limits: Limits | None = None
     """Serve an application on ``host:port`` (Go's notation: ``:8080`` is every interface)."""
     connections = Connections(limits or Limits.fitting(_CONNECTIONS))
     app.middlewares.insert(0, _at_work(connections))
-    # Probes are for this process, so nobody shares the port.
+    # Probes must reach this process, so the port is not shared.
     async with listening.on(address, app, connections, shared=False):
         await asyncio.Event().wait()
 
@@ -230,7 +231,7 @@ async def serve(app: web.Application, address: str, limits: Limits | None = None
 def _at_work(connections: Connections) -> Callable[..., Awaitable[web.StreamResponse]]:
     @web.middleware
     async def at_work(request: web.Request, handler: listening.Handler) -> web.StreamResponse:
-        """Count a request as whole when its head is: what reads a body bounds its time."""
+        """Count a request as complete when its head is; handlers bound the time to read a body."""
         connections.work(request.transport)
         return await handler(request)
 

@@ -1,7 +1,8 @@
-"""Which REST path serves a kind: a cache of the server's aggregated discovery.
+"""The REST path of a kind: a cache of the server's aggregated discovery.
 
-Two requests (``/api`` and ``/apis``) fill it for all groups (KEP-3352). A kind that is not there
-refreshes it, at most once in a few seconds, because CRDs come and go. It does not know schemas.
+Two requests (``/api`` and ``/apis``) fill it for all groups (KEP-3352). A lookup of an unknown kind
+refreshes it, at most once in a few seconds, because CRDs are created and deleted. It has no
+schemas.
 """
 
 import asyncio
@@ -22,7 +23,7 @@ _MIN_REFRESH_SECONDS: Final = 2.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resource:
-    """How one kind is served."""
+    """The resource of one kind."""
 
     gvk: GroupVersionKind
     plural: str
@@ -30,10 +31,10 @@ class Resource:
     verbs: frozenset[str] = frozenset()
 
     def path(self, name: str = "", namespace: str = "", *, subresource: str = "") -> str:
-        """Return the URL path of an object, or of the collection when the name is empty.
+        """Return the URL path of an object, or of the collection if the name is empty.
 
         Raises:
-            ApiError: a namespaced object is named without its namespace, or by what is not a name.
+            ApiError: the namespace of a namespaced object is missing, or a name is invalid.
         """
         group = f"/apis/{self.gvk.group}" if self.gvk.group else "/api"
         parts = [f"{group}/{self.gvk.version}"]
@@ -71,10 +72,11 @@ class RestMapper:
         self._lock = asyncio.Lock()
 
     async def resource(self, gvk: GroupVersionKind) -> Resource:
-        """Return how the kind is served.
+        """Return the resource of a kind.
 
         Raises:
-            NoMatchError: the server does not serve it (looked up afresh, rate-limited).
+            NoMatchError: the server does not serve the kind (after a new request, which is
+                rate-limited).
         """
         found = self._resources.get(gvk)
         if found is None:
@@ -108,7 +110,7 @@ def _by_kind(*documents: Json) -> Mapping[GroupVersionKind, Resource]:
 
 
 def _resources(discovery: Json) -> Iterator[Resource]:
-    """Yield what an ``APIGroupDiscoveryList`` lists; a stale group keeps its last known kinds."""
+    """Yield the resources of an ``APIGroupDiscoveryList``; a stale group keeps its last kinds."""
     for group in discovery.get("items") or ():
         for version in group.get("versions") or ():
             for resource in version.get("resources") or ():

@@ -1,4 +1,4 @@
-"""What was answered a moment ago, so that it is not asked again: the last answers, for seconds."""
+"""A cache of answers that live for some seconds."""
 
 from collections import OrderedDict
 from collections.abc import Callable
@@ -17,7 +17,7 @@ class Remembered(Generic[T]):
 
 
 class Memory(Generic[T]):
-    """Keeps at most ``size`` answers; the one that was used least recently goes first."""
+    """Keeps at most ``size`` answers; the least recently used one is dropped first."""
 
     def __init__(self, *, size: int, now: Callable[[], float]) -> None:
         self._size = size
@@ -36,7 +36,7 @@ class Memory(Generic[T]):
         return answer
 
     def keep(self, key: bytes, value: T, *, seconds: float) -> T:
-        """Remember an answer, and return it."""
+        """Store an answer for ``seconds``, and return it."""
         self._answers[key] = Remembered(value, self._now() + seconds)
         self._answers.move_to_end(key)
         while len(self._answers) > self._size:

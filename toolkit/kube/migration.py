@@ -1,13 +1,15 @@
-"""Stored version migration: every object of a kind is written once more, in the newest version.
+"""Stored version migration: write every object of a kind once more, in the newest version.
 
-A CRD remembers in ``status.storedVersions`` in which versions objects may still lie in etcd, for
-instance those of an installation that was taken over; while one is listed it cannot be removed,
-and every read of such an object is converted. So while another one than the newest is listed, all
-objects are written unchanged, which stores them anew, and then the list is cut down to the newest.
+``status.storedVersions`` of a CRD lists the versions in which objects may be stored in etcd, for
+instance those of an installation that was taken over. A listed version cannot be removed from the
+CRD, and every read of such an object is converted. So if the list has a version other than the
+newest, all objects are written unchanged, which stores them in the newest version. Then the list is
+reduced to the newest version.
 
-Run it in one replica at a time. It can end anywhere and begin again: what is stored in the newest
-version already is left as it is by the API server. Whatever a write is refused for (an admission
-webhook may do so) is told by name, and tried again later; the list is not cut before.
+Run it in one replica at a time. It can be interrupted and started again: the API server does
+nothing for an object that is already stored in the newest version. If a write is refused, for
+example by an admission webhook, the object is reported by name and tried again later; the list
+stays until then.
 """
 
 import asyncio
@@ -29,7 +31,7 @@ from toolkit.objects import GroupVersionKind, Json, dig
 logger = logging.getLogger(__name__)
 
 RATE: Final = 20.0
-"""Objects per second: a thousand take less than a minute, and nobody waits for them."""
+"""Objects per second: a thousand objects take less than a minute, and nothing waits for them."""
 
 _SHOWN_EACH: Final = 100
 _FIRST_PAUSE: Final = 5.0
@@ -39,7 +41,7 @@ _NAMED: Final = 5
 
 @dataclass(slots=True)
 class Progress:
-    """What one pass over the objects of a kind has done."""
+    """The result of one run over the objects of a kind."""
 
     written: int = 0
     refused: list[str] = field(default_factory=list)
@@ -98,7 +100,7 @@ class Migration:
         return not progress.refused and await store.cut()
 
     async def _write(self, kind: Kind[Struct], store: Stored, item: Item, done: Progress) -> None:
-        """Write the object as it is; anyone who changed it meanwhile has done that for us."""
+        """Write the object unchanged; on a conflict another client has already written it."""
         try:
             await store.write(item)
         except (ConflictError, NotFoundError):
@@ -114,7 +116,7 @@ class Migration:
 
 
 def permissions(kinds: Sequence[Kind[Struct]]) -> tuple[rbac.Rule, ...]:
-    """Return what migrating these kinds needs on the whole cluster."""
+    """Return the cluster permissions that migrating these kinds needs."""
     several = [kind for kind in kinds if kind.older]
     names = tuple(sorted(kind.crd_name for kind in several))
     groups = sorted({kind.group for kind in several})

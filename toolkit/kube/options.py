@@ -28,7 +28,7 @@ _WATCHED_ANYWAY: Final = "accepted without effect: each build and release has a 
 class Options:
     """The parsed flags; an attribute is its flag with underscores. Durations are in seconds."""
 
-    # What runs, and as whom.
+    # Components and identities of the process.
     components: tuple[str, ...] = flag(
         flags.names, "", "components to run in this process, comma-separated; all if empty"
     )
@@ -59,7 +59,7 @@ class Options:
         float, "-1", "API requests a second; -1: the server's fairness sets the pace"
     )
     kube_api_burst: int = flag(int, "300", "API requests at once, when --kube-api-qps is positive")
-    # What is watched.
+    # Watched objects.
     watch_all_namespaces: bool = flag(
         flags.bool_, "true", "watch all namespaces, or only the namespace of the process"
     )
@@ -79,7 +79,7 @@ class Options:
         "how to treat a reference to another namespace that no ReferenceGrant allows: enforce"
         " (refuse it) or warn (allow it with a warning)",
     )
-    # The webhooks judge by these what the controllers will do.
+    # The webhooks use these flags too, to predict the decisions of the controllers.
     default_service_account: str = flag(
         str, "", "account to apply as, and to sign in to clouds as, for objects that name none"
     )
@@ -289,7 +289,7 @@ class Options:
         )
 
     def lease(self, name: str) -> str:
-        """Return the name of a component's Lease: a shard elects a leader of its own."""
+        """Return the name of a component's Lease; each shard has its own leader."""
         label, _, shard = self.watch_label_selector.partition("=")
         return f"{name}-{shard}" if label == SHARDING and _SHARD.fullmatch(shard) else name
 
@@ -350,7 +350,7 @@ def parse(
 
 
 class _Parser(argparse.ArgumentParser):
-    """Says what was probably meant."""
+    """Suggests the flag that the user probably meant."""
 
     def error(self, message: str) -> NoReturn:
         """Add the nearest flag to the message about an unknown one."""

@@ -7,10 +7,11 @@ from toolkit.objects import Json
 
 
 def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
-    """Return what to send so that ``old`` becomes ``new``; empty when they are equal.
+    """Return the merge patch that turns ``old`` into ``new``; empty if they are equal.
 
-    Objects are compared key by key, lists are replaced whole. A null in ``new`` means "not there",
-    and where nothing is there an empty value adds nothing (API conventions, ``omitempty``).
+    Objects are compared key by key, lists are replaced as a whole. A null in ``new`` means that the
+    field is absent. An empty value adds nothing if the field is absent (API conventions,
+    ``omitempty``).
     """
     patch: Json = {}
     for key in old.keys() | new.keys():
@@ -25,7 +26,7 @@ def merge_patch(old: Mapping[str, Any], new: Mapping[str, Any]) -> Json:
 
 
 def applied(old: Mapping[str, Any], change: Mapping[str, Any]) -> Json:
-    """Return what a merge patch makes of ``old`` (RFC 7386)."""
+    """Return the result of applying a merge patch to ``old`` (RFC 7386)."""
     found = {key: value for key, value in old.items() if key not in change}
     for key, value in change.items():
         if isinstance(value, Mapping):

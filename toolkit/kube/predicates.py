@@ -1,6 +1,6 @@
-"""Which changes of an object ask for a pass. Pure.
+"""The changes of an object that require a reconciliation. Pure.
 
-Status updates do not, our own among them; neither do foreign annotations and finalizers.
+Changes of the status do not, and neither do other controllers' annotations and finalizers.
 """
 
 from collections.abc import Mapping
@@ -36,13 +36,13 @@ def triggers(
 
 
 def is_requested(obj: Reconcilable) -> bool:
-    """Tell whether the user asked for a reconcile that has not been handled yet."""
+    """Tell whether the user has requested a reconciliation that was not handled yet."""
     wanted = obj.metadata.annotations.get(REQUESTED_AT)
     return bool(wanted) and wanted != obj.status.last_handled_reconcile_at
 
 
 def _honoured(annotations: Mapping[str, str]) -> dict[str, str]:
-    """Return the other annotations that change what a pass does, such as ``forceAt``."""
+    """Return the other annotations that change a reconciliation, such as ``forceAt``."""
     return {
         key: value
         for key, value in annotations.items()

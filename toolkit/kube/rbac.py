@@ -1,4 +1,4 @@
-"""What a process may do, declared beside the code that does it; RBAC manifests are made from it."""
+"""Permissions of a process, declared with the code that needs them; manifests are generated."""
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from typing import Final, Literal
 from toolkit.objects import Json
 
 NAMESPACE: Final = "penstock-system"
-"""Where manifests put what is namespaced; installers may move it."""
+"""The namespace of namespaced objects in manifests; installers may change it."""
 _GROUP: Final = "rbac.authorization.k8s.io"
 
 Kind = Literal["ClusterRole", "Role"]
@@ -29,7 +29,7 @@ def service_account(name: str) -> Json:
 
 
 def lease(name: str) -> tuple[Rule, ...]:
-    """Return what holding the Lease of this name takes in the own namespace."""
+    """Return the permissions in the own namespace to hold the Lease of this name."""
     leases = (("coordination.k8s.io",), ("leases",))
     return (
         # A request to create names no object, so RBAC cannot narrow it by name.
@@ -39,7 +39,7 @@ def lease(name: str) -> tuple[Rule, ...]:
 
 
 def own_token(account: str) -> tuple[Rule, ...]:
-    """Return what tokens of the own account take in the own namespace."""
+    """Return the permissions in the own namespace to create tokens of the own account."""
     return (
         Rule(groups=("",), resources=("serviceaccounts",), verbs=("get",), names=(account,)),
         Rule(
@@ -56,7 +56,7 @@ def granted(kind: Kind, account: str, rules: Sequence[Rule], *, suffix: str = ""
 
 
 def role(kind: Kind, name: str, rules: Sequence[Rule]) -> Json:
-    """Return a role; one that is not for the cluster is for the own namespace."""
+    """Return a ClusterRole, or a Role in the own namespace."""
     body = manifest(f"{_GROUP}/v1", kind, name, namespaced=kind == "Role")
     return body | {"rules": [_rule(rule) for rule in rules]}
 
@@ -80,7 +80,7 @@ def _bound(kind: Kind, role: str, account: str) -> Json:
 
 
 def manifest(api_version: str, kind: str, name: str, *, namespaced: bool) -> Json:
-    """Return the beginning of an object of ours, with the labels that all of them carry."""
+    """Return the beginning of an object of Penstock, with the common labels."""
     labels = {"app.kubernetes.io/part-of": "penstock", "app.kubernetes.io/instance": NAMESPACE}
     metadata: Json = {"name": name, "labels": labels}
     if namespaced:

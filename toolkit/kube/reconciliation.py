@@ -1,7 +1,7 @@
-"""One pass over one object: what a reconciler is given, and what it gives back.
+"""One reconciliation of one object: the input and the output of a reconciler.
 
-``Reconciliation`` is a draft. Status fields, conditions and events are collected on it;
-``controller`` writes them, whether the pass ends well or not.
+``Reconciliation`` is a draft: it collects status fields, conditions and events. ``controller``
+writes them, after a success and after an error.
 """
 
 import asyncio
@@ -33,11 +33,11 @@ class Suspendable(Protocol):
 
     @property
     def suspend(self) -> bool:
-        """Tell whether the user wants no passes for now."""
+        """Tell whether the user has suspended reconciliations."""
 
 
 class Reconcilable(Protocol):
-    """What every reconciled model has (``crds``)."""
+    """The fields of every reconciled model (``crds``)."""
 
     @property
     def metadata(self) -> ObjectMeta:
@@ -45,18 +45,18 @@ class Reconcilable(Protocol):
 
     @property
     def spec(self) -> Suspendable:
-        """Return what the user asks for."""
+        """Return the spec."""
 
     @property
     def status(self) -> Any:
-        """Return what was written last: a struct of ``crds``."""
+        """Return the last written status, a struct of ``crds``."""
 
 
 T = TypeVar("T", bound=Reconcilable)
 R = TypeVar("R")
 
 _MOMENT: Final = 1.0
-"""Seconds that work may take before the status says that it is under way."""
+"""Seconds that work may take before the status shows that it is in progress."""
 
 
 def require_spec(obj: Reconcilable) -> None:
@@ -98,7 +98,7 @@ class Event:
 
 
 class EventSink(Protocol):
-    """Where events go (``toolkit.events.Recorder``)."""
+    """The receiver of events (``toolkit.events.Recorder``)."""
 
     def emit(self, event: Event) -> None:
         """Record one event without waiting for anything."""
@@ -106,12 +106,13 @@ class EventSink(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """How a pass ended well.
+    """The result of a successful reconciliation.
 
-    ``requeue_after`` is in seconds, the controller adds the jitter; None plans nothing.
-    ``quiet``: nothing changed, so neither status nor event is written unless the last pass left
-    something to tidy. ``ready="Unknown"``: the object goes on progressing without a worker.
-    ``untouched``: an annotation of the kind switches it off, so it stays as the last pass left it.
+    - ``requeue_after`` is in seconds; the controller adds the jitter. None plans nothing.
+    - ``quiet``: nothing has changed. Neither status nor event is written, unless the last
+      reconciliation left something to clean up.
+    - ``ready="Unknown"``: the object is still progressing, without a worker.
+    - ``untouched``: an annotation of the kind disables reconciliation, so the status stays.
     """
 
     message: str
@@ -123,14 +124,14 @@ class Outcome:
 
 
 class Reconciliation(Generic[T]):
-    """The draft of one pass: the object, why it is reconciled, and what is to be written.
+    """The draft of one reconciliation: the object, the triggers, and the collected changes.
 
-    ``obj`` keeps the spec that the pass began with, whatever its user writes meanwhile; its status
-    follows what the pass has written. ``revision`` goes into log lines and event metadata as soon
-    as the reconciler sets it.
+    ``obj`` keeps the spec from the start of the reconciliation, even if a user changes it
+    meanwhile; its status follows the writes of the reconciliation. ``revision`` goes into log lines
+    and metadata of events as soon as the reconciler sets it.
     """
 
-    def __init__(  # noqa: PLR0913 - what a pass needs
+    def __init__(  # noqa: PLR0913 - the parts of a reconciliation
         self,
         obj: T,
         gvk: GroupVersionKind,
@@ -153,7 +154,7 @@ class Reconciliation(Generic[T]):
         self._write_status = write_status
         self._revision = ""
         self.about: dict[str, str] = {}
-        """What every event of the pass has in its metadata besides."""
+        """Additional metadata of every event of the reconciliation."""
         self._progressed = False
         self._latest = obj
         self._written: Json = msgspec.to_builtins(obj.status)
@@ -163,7 +164,7 @@ class Reconciliation(Generic[T]):
 
     @property
     def revision(self) -> str:
-        """Return the revision that this pass works on; empty until it is known."""
+        """Return the revision that is reconciled; empty until it is known."""
         return self._revision
 
     @revision.setter
@@ -197,7 +198,7 @@ class Reconciliation(Generic[T]):
         """Remove conditions."""
         self.conditions = conditions.remove(self.conditions, *types)
 
-    def event(  # noqa: PLR0913 - what an event consists of
+    def event(  # noqa: PLR0913 - the fields of an event
         self,
         severity: Severity,
         reason: str,
@@ -207,7 +208,7 @@ class Reconciliation(Generic[T]):
         cluster: bool = True,
         preceded_by: str = "",
     ) -> None:
-        """Emit an event; the revision and what the pass is ``about`` are added to its metadata."""
+        """Send an event; its metadata get the revision and the entries of ``about``."""
         about = {**({"revision": self._revision} if self._revision else {}), **self.about}
         self.told = self.told or severity != "trace"
         self._recorder.emit(
@@ -226,9 +227,9 @@ class Reconciliation(Generic[T]):
     async def progress(
         self, message: str, *, reason: str = "Progressing", ready: bool = True
     ) -> None:
-        """Show Reconciling=True, Ready=Unknown: the first call patches status, later ones log.
+        """Show Reconciling=True and Ready=Unknown: the first call patches the status, others log.
 
-        With ``ready=False`` Ready stays as it is: what is done next repairs what it tells of.
+        With ``ready=False`` Ready stays, because it shows the failure that the next action repairs.
         """
         self._progresses(message, reason, ready=ready)
         if not self._progressed:
@@ -238,10 +239,10 @@ class Reconciliation(Generic[T]):
     async def during(
         self, work: Awaitable[R], message: str, *, reason: str = "Progressing", ready: bool = True
     ) -> R:
-        """Do work, and show it as ``progress`` does if it takes longer than a moment.
+        """Run work, and call ``progress`` if it takes longer than a moment.
 
-        Work that is done by then is told by what comes of it, so it costs one write less. The work
-        goes on if the status cannot be written: the controller tells that at the end of the pass.
+        Work that ends sooner is only reported by its result, which saves a write. The work
+        continues if the status cannot be written; the controller reports that at the end.
         """
         self._progresses(message, reason, ready=ready)
         task = asyncio.ensure_future(work)
@@ -270,7 +271,7 @@ class Reconciliation(Generic[T]):
             self.log.info("Status not written", extra={"error": str(exc)})
 
     async def write(self) -> bool:
-        """Patch the status if it differs from what the server has; tell whether it did.
+        """Patch the status if it differs from the stored one; return whether it was written.
 
         Only ``progress`` and the controller call it.
         """

@@ -27,7 +27,7 @@ from toolkit.remote.dialling import Reach, literal_within
 
 _TOKEN_TIMEOUT: Final = 60.0
 _MAX_BODY: Final = 16 << 20
-"""Bytes of an answer: anyone who runs the server may be hostile."""
+"""Limit of an answer in bytes, because a server may be hostile."""
 _UNREAD: Final = "ReconciliationFailed"
 """Flux's reason where the Secret, the ConfigMap or the account of a cluster cannot be read."""
 _GENERIC: Final = "generic"
@@ -39,26 +39,26 @@ class Clouds(Protocol):
     async def cluster(
         self, provider: str, named: ClusterName, who: Identity | None = None
     ) -> ClusterAccess:
-        """Return how to enter a cluster."""
+        """Return address and credentials of a cluster."""
         ...
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Entry:
-    """As whom clusters are entered that a ConfigMap names: flags, for where it names no account.
+    """Flags for clusters that a ConfigMap names without naming an account.
 
-    ``shared_identity`` is whether this process may enter the clusters of clouds as itself. A user
-    who can write a Kustomization would then enter what this process may enter.
+    ``shared_identity`` allows the identity of this process at clusters of cloud providers. Then a
+    user who can write a Kustomization can access every cluster that this process can access.
     """
 
     default_service_account: str = ""
     shared_identity: bool = False
 
     def account(self, name: str, values: Mapping[str, str]) -> str:
-        """Return the account for the ConfigMap ``name``; empty is this process itself.
+        """Return the account for the ConfigMap ``name``; empty means the identity of this process.
 
         Raises:
-            KubeConfigError: there is none, and this process may not.
+            KubeConfigError: no account is named, and the identity of this process is not allowed.
         """
         account = values.get("serviceAccountName") or self.default_service_account
         # Never at an address that a tenant chose.
@@ -77,9 +77,9 @@ _NOBODY: Final = Entry()
 
 
 class RemoteClients:
-    """Opens and keeps the clients of remote clusters. Close it with the process.
+    """Opens and caches the clients of remote clusters. Close it with the process.
 
-    ``size`` bounds those that nobody uses.
+    ``size`` limits the number of unused clients.
     """
 
     def __init__(  # noqa: PLR0913 - the flags of spec.kubeConfig
@@ -114,14 +114,14 @@ class RemoteClients:
         await self.close()
 
     async def close(self) -> None:
-        """Close every connection, also those in use, and open no more."""
+        """Close every connection, including those in use, and open no more."""
         self._closed = True
         async with asyncio.TaskGroup() as group:
             while self._cache:
                 group.create_task(self._cache.popitem()[1].close())
 
     def hold(self, client: Client) -> None:
-        """Keep a client that is in use for longer: somebody watches through it."""
+        """Keep a client open after its block, because watches use it."""
         self._users[client] += 1
 
     def release(self, client: Client) -> None:
@@ -132,13 +132,13 @@ class RemoteClients:
 
     @asynccontextmanager
     async def client(self, namespace: str, ref: KubeConfigReference) -> AsyncIterator[Client]:
-        """Give the client for a reference made in ``namespace``; it stays open for the block.
+        """Yield the client for a reference in ``namespace``; it stays open for the block.
 
         Raises:
-            TransientError: the Secret, the ConfigMap or the ServiceAccount is missing, or a cloud
-                does not let it in.
-            StalledError: a cloud's cluster is named in a way that cannot be right.
-            KubeConfigError: its content is malformed or asks for what is not allowed.
+            TransientError: the Secret, the ConfigMap or the ServiceAccount does not exist, or the
+                cloud provider denies access.
+            StalledError: the reference to a cluster of a cloud provider is invalid.
+            KubeConfigError: the content is invalid, or asks for something that is not allowed.
         """
         client = await self._found(namespace, ref)
         try:
@@ -269,7 +269,7 @@ def kubeconfig(values: Mapping[str, bytes], key: str, name: str) -> bytes:
     """Return the kubeconfig in a Secret's data: the named key, else ``value``, ``value.yaml``.
 
     Raises:
-        KubeConfigError: it is not there.
+        KubeConfigError: the key does not exist.
     """
     # meta.KubeConfigReference
     for candidate in (key,) if key else ("value", "value.yaml"):
@@ -279,7 +279,7 @@ def kubeconfig(values: Mapping[str, bytes], key: str, name: str) -> bytes:
 
 
 class _Asked:
-    """A token that a coroutine gets, for anyone who asks from a thread."""
+    """A token that a coroutine obtains for callers in threads."""
 
     def __init__(self, ask: Callable[[], Awaitable[str]]) -> None:
         self._ask = ask

@@ -28,9 +28,9 @@ class Api(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class User:
-    """Who asks, as the API server authenticated them (``authentication.k8s.io/v1 UserInfo``).
+    """An authenticated user (``authentication.k8s.io/v1 UserInfo``).
 
-    After impersonation this is the impersonated user, ``extra`` included.
+    After impersonation this is the impersonated user, with its ``extra``.
     """
 
     name: str
@@ -41,25 +41,25 @@ class User:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """Whether somebody may, and the reason why not if there is one."""
+    """Whether a user is allowed, and the reason if not."""
 
     allowed: bool
     reason: str = ""
 
 
 async def whose(api: Api, token: str, *, audience: str = "") -> User | None:
-    """Return whose token it is, or None if it is nobody's, or not for the audience.
+    """Return the user of a token; None if it is invalid, or not for the audience.
 
     Raises:
-        ApiError: the API server does not say.
+        ApiError: the API server does not answer.
     """
     spec = {"token": token} | ({"audiences": [audience]} if audience else {})
     status = await _ask(api, _TOKENS, spec)
-    # 1. It is somebody's.
+    # 1. The token belongs to a user.
     name = dig(status, "user", "username", default="")
     if status.get("authenticated") is not True or not name:
         return None
-    # 2. A server that knows nothing of audiences names none; its yes is not an answer to us.
+    # 2. A server without support for audiences returns none, so its answer does not count.
     if audience and audience not in dig(status, "audiences", default=()):
         return None
     user = status["user"]
@@ -79,15 +79,15 @@ def question(user: User, **attributes: Json) -> Json:
 
 
 def key(spec: Json) -> bytes:
-    """Return what an answer may be remembered by: a hash, because the question is a stranger's."""
+    """Return the cache key of a question: a hash, because its content is untrusted."""
     return hashlib.sha256(msgspec.json.encode(spec, order="sorted")).digest()
 
 
 async def allowed(api: Api, spec: Json) -> Answer:
-    """Return the answer to a question; only a plain yes is one.
+    """Ask the API server; the result is allowed only if it plainly says so.
 
     Raises:
-        ApiError: the API server does not say, which is not permission.
+        ApiError: the API server does not answer, which is no permission.
     """
     status = await _ask(api, _ACCESS, spec)
     if status.get("allowed") is True:

@@ -19,7 +19,7 @@ CONFIG_MAP: Final = GroupVersionKind("", "v1", "ConfigMap")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Data:
-    """What a Secret or ConfigMap held, and the version it had (for change detection)."""
+    """The content of a Secret or ConfigMap, and its version (for change detection)."""
 
     values: Mapping[str, bytes] = field(repr=False)
     version: str

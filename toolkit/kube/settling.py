@@ -1,9 +1,9 @@
-"""Bring the cluster to what it should be, again whenever something changes, until we leave it.
+"""Set up objects for the API server, keep them up to date, and remove them at the end.
 
-What one replica at a time sets up for the API server has the same life: what exists counts before
-anything is written, every change may need an answer, a failure is tried again, and when Penstock's
-namespace is deleted everything is taken back, before the pods go. (The namespace controller waits
-for some seconds before it begins.) What is set up is the caller's.
+One replica at a time does this. The existing objects are read before anything is written. Every
+change may require an update, and a failure is tried again. When Penstock's namespace is deleted,
+everything is removed before the Pods end. (The namespace controller waits for some seconds before
+it begins.) The caller decides what is set up.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class Settling:
 
     def __init__(self, client: Client, *, namespace: str, failure: str) -> None:
         self.leaving = False
-        """Whether our namespace is deleted, or about to be."""
+        """Whether our namespace is being deleted, or will be soon."""
         self._failure = failure
         self._dirty = asyncio.Event()
         self._namespace = Informer(
@@ -58,7 +58,7 @@ class Settling:
         async with asyncio.TaskGroup() as group:
             for informer in (self._namespace, *informers):
                 group.create_task(informer.run())
-                # What exists counts before anything is written.
+                # Read the existing objects before anything is written.
                 await informer.wait_synced()
             self.wake()
             await self._keep(settle, leave)
@@ -73,7 +73,7 @@ class Settling:
             try:
                 await (leave() if self.leaving else settle())
                 pause = _PAUSE
-                # Anyone who keeps changing it back does not make a hot loop of it.
+                # If another client keeps reverting the change, this prevents a hot loop.
                 await asyncio.sleep(_PACE)
             except ApiError as exc:
                 logger.error(self._failure, extra={"error": str(exc)})  # noqa: TRY400 - one line

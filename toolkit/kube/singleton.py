@@ -16,7 +16,7 @@ class Singleton:
 
     def __init__(self, client: Client, gvk: GroupVersionKind, name: str, *, manager: str) -> None:
         self.deleted = False
-        """Whether somebody else has deleted the object."""
+        """Whether another client has deleted the object."""
         self._client = client
         self._gvk = gvk
         self._name = name
@@ -26,7 +26,7 @@ class Singleton:
         self._withdrawn = ""
 
     async def apply(self, obj: Json) -> Json | None:
-        """Apply the object and return it; None if somebody else has deleted it.
+        """Apply the object and return it; None if another client has deleted it.
 
         Raises:
             ApiError: the API server refuses the object.
@@ -47,7 +47,7 @@ class Singleton:
         return applied.object
 
     def see(self, change: Change[Json]) -> bool:
-        """Take note of a change; tell whether it is that somebody else deleted the object."""
+        """Handle a change; return whether another client has deleted the object."""
         seen = change.new or change.old or {}
         uid = seen["metadata"]["uid"]
         if uid == self._withdrawn:

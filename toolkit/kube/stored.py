@@ -23,7 +23,7 @@ _PAGE: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Item:
-    """One object: ``known`` is its identity, ``owners`` are its managedFields if any is old."""
+    """One object: ``known`` is its identity, ``owners`` are its managedFields if one is old."""
 
     key: ObjectKey
     known: Json
@@ -60,12 +60,13 @@ class Stored:
         )
 
     async def write(self, item: Item) -> None:
-        """Write the object as it is.
+        """Write the object unchanged.
 
         Raises:
-            ConflictError: it was written since it was read, so it is stored anew already.
-            NotFoundError: it is gone.
-            ApiError: the API server refuses.
+            ConflictError: another client has written it since it was read, so it is already
+                migrated.
+            NotFoundError: the object was deleted.
+            ApiError: the API server refuses the write.
         """
         await self.client.patch(
             self.gvk,
@@ -78,10 +79,10 @@ class Stored:
         )
 
     async def cut(self) -> bool:
-        """Tell the definition that all is stored in this version; False if it changed meanwhile.
+        """Set ``storedVersions`` of the CRD to this version; return False if it changed meanwhile.
 
         Raises:
-            ApiError: the API server refuses.
+            ApiError: the API server refuses the write.
         """
         definition = await self.client.get(DEFINITION, self.definition)
         if storage(definition) != self.gvk.version:
@@ -113,7 +114,7 @@ def storage(definition: Json) -> str:
 
 
 def relabelled(entries: Sequence[Json], api_version: str) -> tuple[Json, ...]:
-    """Return managedFields in one version; what a manager wrote in several becomes one entry."""
+    """Return managedFields in one version; several entries of a manager are merged."""
     found: dict[tuple[Any, ...], Json] = {}
     for entry in entries:
         same = tuple(entry.get(name, "") for name in ("manager", "operation", "subresource"))
@@ -132,7 +133,7 @@ def _union(one: Json, other: Json) -> Json:
 
 
 def _patch(item: Item) -> list[Json]:
-    """Return the JSON patch of the owners; what it says of the identity has to be so (409)."""
+    """Return the JSON patch of the owners; its tests of the identity make it fail with 409."""
     identity = [
         {"op": "replace", "path": f"/metadata/{name}", "value": value}
         for name, value in item.known.items()

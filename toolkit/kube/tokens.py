@@ -1,7 +1,7 @@
-"""Tokens of ServiceAccounts: how an object proves to others who it is (TokenRequest).
+"""Tokens of ServiceAccounts: how an object proves its identity to other services (TokenRequest).
 
-Objects name accounts of their own namespace only. Anyone who may write an object there, or the
-ConfigMap that it names, acts as any account there, as with pods; a namespace is the boundary.
+Objects name accounts of their own namespace only. As with Pods, anyone who may write an object, or
+the ConfigMap that it names, can act as any account of the namespace; the namespace is the boundary.
 """
 
 import base64
@@ -57,9 +57,9 @@ class ServiceAccountTokens:
     async def identity(
         self, namespace: str, account: str, *, reason: str = _REASON
     ) -> Identity | None:
-        """Return who an object is at a cloud; None is this process, where no account is named.
+        """Return an account's identity at a cloud provider; None (this process) without account.
 
-        ``reason`` is that of an account that is missing or may not be read.
+        ``reason`` is the reason of the error if the account does not exist or may not be read.
 
         Raises:
             StalledError: an account is named, and the feature is off.
@@ -121,9 +121,9 @@ class ServiceAccountTokens:
         return await self._cache.get("generic", (who.key, audiences), fetch)
 
     def lasting(self, namespace: str, name: str, audience: str) -> Callable[[], Awaitable[str]]:
-        """Return what gives an account's tokens for one audience, each kept while it is young.
+        """Return a function that returns an account's token for one audience, with a cache.
 
-        It raises what ``account`` and ``bearer`` raise.
+        It raises the errors of ``account`` and ``bearer``.
         """
 
         async def token() -> str:
@@ -150,7 +150,7 @@ class ServiceAccountTokens:
         except ApiError as exc:
             raise TransientError(f"no token for {shown}: {exc}", reason=_REASON) from exc
         token, end = _status(answer, shown)
-        # An account that was made anew meanwhile is another one, with other rights.
+        # An account that was created again is another one, with other permissions.
         if uid and _uid(token) not in {"", uid}:
             raise TransientError(f"{shown} was replaced just now", reason=_REASON)
         return Bearer(token=token, expires_at=end)
@@ -162,7 +162,7 @@ def _path(namespace: str, name: str) -> str:
 
 
 def _annotations(obj: Json) -> Mapping[str, str]:
-    """Return what clouds read; the rest changes for reasons of its own."""
+    """Return the annotations that cloud providers read; others may change at any time."""
     given: Mapping[str, Any] = dig(obj, "metadata", "annotations", default={})
     return {key: str(value) for key, value in given.items() if key.startswith(_CLOUDS)}
 
@@ -177,7 +177,7 @@ def _status(answer: Json, shown: str) -> tuple[str, datetime]:
 
 
 def _uid(token: str) -> str:
-    """Return whose the token is, as it says; its issuer just made it."""
+    """Return the UID of the account in the token, whose issuer has just created it."""
     try:
         payload = token.split(".")[1]
         decoded = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))

@@ -1,8 +1,8 @@
-"""Bytes to and from one API server: pool, TLS, credentials, pace, retries, metrics.
+"""HTTP to one API server: pool, TLS, credentials, rate limits, retries, metrics.
 
-A request is sent again only where that cannot do harm: 429 or 503 with ``Retry-After`` (the server
-did nothing), a refused connection (it was never sent), a reset one if the verb is idempotent, and
-once after a 401 with a token read afresh. What a failure means is for the callers to say.
+A request is only sent again if that cannot do harm: after 429 or 503 with ``Retry-After`` (the
+server did nothing), a refused connection (it was never sent), a reset connection if the verb is
+idempotent, and once after a 401 with a token that was read again. Callers interpret errors.
 """
 
 import asyncio
@@ -47,7 +47,7 @@ Headers = Mapping[str, str | Sequence[str]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What to send; a header may have several values."""
+    """A request; a header may have several values."""
 
     method: str
     path: str
@@ -72,7 +72,7 @@ class Reply:
 class Transport:
     """One TCP pool to one server, shared by all identities that use it."""
 
-    def __init__(  # noqa: PLR0913 - what bounds a connection
+    def __init__(  # noqa: PLR0913 - the limits of a connection
         self,
         cluster: ClusterConfig,
         *,
@@ -165,12 +165,12 @@ class Transport:
 
     @asynccontextmanager
     async def exchange(self, request: Request) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send one request once and give whatever the server answers, a refusal too.
+        """Send one request once and yield the answer of the server, even if it is an error.
 
-        The target of the request is taken as it is encoded.
+        The target of the request must be encoded already.
 
         Raises:
-            ApiError: there is no answer, or it breaks while it is read.
+            ApiError: there is no answer, or the connection breaks while it is read.
         """
         await self._pace.wait()
         token = await self._token.get()
@@ -232,7 +232,7 @@ class Transport:
         )
 
     async def _body(self, response: aiohttp.ClientResponse) -> bytes:
-        """Read the body; a server of somebody else's may send one without end."""
+        """Read the body, within a limit: the server of a tenant may send one without end."""
         parts, size = [], 0
         async for part in response.content.iter_any():
             size += len(part)
@@ -259,7 +259,7 @@ class _Token:
         return self._value
 
     async def renew(self, refused: str) -> bool:
-        """Read the token again unless somebody just did; tell whether it is another one now."""
+        """Read the token again unless another caller just did; return whether it has changed."""
         async with self._lock:
             if self._read and self._value == refused:
                 try:
@@ -312,8 +312,8 @@ def _body(data: bytes | None) -> bytes | io.BytesIO | None:
 
 def _pause(exc: errors.ApiError, attempt: int, *, replay: bool) -> float | None:
     """Return the seconds to wait before the request may be sent again; None: it must not."""
-    # 503 is what a server answers that ends, or changes how it serves a kind whose definition has
-    # been changed (client-go ``rest/with_retry.go``, apiserver ``filters/waitgroup.go``).
+    # A server answers 503 when it shuts down, or while it changes a kind whose CRD has changed
+    # (client-go ``rest/with_retry.go``, apiserver ``filters/waitgroup.go``).
     if exc.status in _LATER:
         after = exc.retry_after
         return None if after is None else min(after, _MAX_RETRY_AFTER)

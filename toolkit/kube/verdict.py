@@ -24,13 +24,15 @@ PROGRESSING_WITH_RETRY: Final = "ProgressingWithRetry"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """What the controller writes and plans.
+    """The status and the plan after a reconciliation.
 
-    ``plan`` is the trigger of the next pass, in ``delay`` seconds; ``backoff`` finds its own delay.
-    ``event`` is the text of the event, if it is not ``message``; without text there is none.
-    ``shown`` are reason and message of Ready, if they are not ``reason`` and ``message``.
-    ``internal`` marks a bug: it is logged with its traceback. ``result`` is controller-runtime's.
-    What is not ``written`` is left to the next pass.
+    - ``plan`` is the trigger of the next reconciliation, after ``delay`` seconds; ``backoff`` has
+      its own delay.
+    - ``event`` is the text of the event, if it is not ``message``; an empty text means no event.
+    - ``shown`` are reason and message of Ready, if they are not ``reason`` and ``message``.
+    - ``internal`` marks a bug, which is logged with its traceback.
+    - ``written`` is false if the status is left to the next reconciliation.
+    - ``result`` is the label of controller-runtime's metrics.
     """
 
     ready: Literal["True", "False", "Unknown"]
@@ -159,7 +161,7 @@ def is_settled(rec: Reconciliation[Any]) -> bool:
 
 
 def _leaf(exc: Exception) -> Exception:
-    """Look through the group that a TaskGroup raises, if all that it holds is ours."""
+    """Return the single error in the group of a TaskGroup, if it is one of ours."""
     if not isinstance(exc, ExceptionGroup):
         return exc
     leaves = [_leaf(inner) for inner in exc.exceptions]

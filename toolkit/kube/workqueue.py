@@ -1,10 +1,10 @@
 """The work queue: which object is reconciled next, and when it is tried again.
 
-A key is in the queue once however often it is added; its triggers add up. No key is ever with two
-workers. Namespaces take turns, so that one tenant's thousand objects, or its failing ones, do not
-keep another's waiting; and one that has its share of the workers gets no more, because a turn that
-hangs (a server that does not answer) may last as long as its owner likes. Time is the running
-loop's. It does not know what a key stands for.
+A key is in the queue at most once, and its triggers accumulate. No two workers have the same key.
+Namespaces take turns, so that a thousand objects of one tenant, or failing ones, do not block
+others. A namespace that uses its share of the workers gets no more, because a tenant may make a
+reconciliation hang with a server that does not answer. Times are those of the event loop. The queue
+does not interpret keys.
 """
 
 import asyncio
@@ -26,16 +26,16 @@ class QueueClosedError(Exception):
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A key and everything that asked for it since it was last handed out."""
+    """A key, and all triggers since it was last handed out."""
 
     key: ObjectKey
     triggers: frozenset[str]
 
 
 class WorkQueue:
-    """``add`` → ``get`` → ``done``; ``retry`` comes back with exponential back-off.
+    """``add`` → ``get`` → ``done``; ``retry`` adds a key again with exponential back-off.
 
-    ``share`` is how many keys of one namespace may be in work at once; 0 is not a limit.
+    ``share`` is the number of keys of one namespace that may be in work at once; 0 means no limit.
     """
 
     def __init__(self, name: str, *, min_delay: float, max_delay: float, share: int = 0) -> None:
@@ -69,7 +69,7 @@ class WorkQueue:
             self._push(key)
 
     def add_after(self, key: ObjectKey, delay: float, trigger: str) -> None:
-        """Ask for ``key`` in ``delay`` seconds; replaces what the same trigger had planned."""
+        """Queue ``key`` in ``delay`` seconds; replaces the earlier plan of the same trigger."""
         if self._closed:
             return
         if delay <= 0:
@@ -90,11 +90,11 @@ class WorkQueue:
         return delay
 
     def forget(self, key: ObjectKey) -> None:
-        """Start the back-off of ``key`` anew: it has succeeded, or waits for something else."""
+        """Reset the back-off of ``key``: it has succeeded, or waits for something else."""
         self._failures.pop(key, None)
 
     def cancel(self, key: ObjectKey, *triggers: str) -> None:
-        """Drop what is planned for later, all of it when no trigger is named."""
+        """Drop the plan of a trigger, or all plans if no trigger is given."""
         timers = self._timers.get(key)
         for trigger in triggers or tuple(timers or ()):
             timer = timers.pop(trigger, None) if timers else None
@@ -127,7 +127,7 @@ class WorkQueue:
         return Item(key, triggers)
 
     def done(self, key: ObjectKey) -> None:
-        """Give ``key`` back; it is handed out again if it was added meanwhile."""
+        """Return ``key``; it is handed out again if it was added meanwhile."""
         self._metrics.work.observe(_now() - self._working.pop(key))
         self._held[key.namespace] -= 1
         if not self._held[key.namespace]:
@@ -195,7 +195,7 @@ class _Metrics:
         telemetry.QUEUE_DEPTH.labels(name).set_function(depth)
 
     def follow(self, working: Mapping[ObjectKey, float]) -> None:
-        """Read the ages of what is in work whenever somebody scrapes, which is in a thread."""
+        """Collect the ages of the work in progress at each scrape, which runs in a thread."""
         if self._following:
             return
         self._following = True

@@ -1,7 +1,7 @@
-"""The one writer of an object's status and finalizer, and the memory of its own writes.
+"""The only writer of an object's status and finalizer, with a cache of its own writes.
 
-A write comes back through the watch, later. Until then ``current`` answers with the object as the
-write returned it, so that no pass decides on a state that it has already changed.
+A write arrives through the watch with a delay. Until then ``current`` returns the object from the
+answer to the write, so that no reconciliation decides on an outdated state.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class Writer(Generic[T]):
         self._may_replace = True
 
     def current(self, key: ObjectKey) -> T | None:
-        """Return the newest that is known: from the cache, or from our own last write."""
+        """Return the newest known object: from the informer, or from our own last write."""
         return self._ahead.get(key) or self._informer.get(key)
 
     def saw(self, change: Change[T]) -> None:
@@ -61,13 +61,13 @@ class Writer(Generic[T]):
             del self._ahead[change.key]
 
     async def status(self, obj: T, body: Json) -> T:
-        """Merge ``body`` into the status and return the object as it is now.
+        """Merge ``body`` into the status and return the current object.
 
-        Holds on through an outage of half a minute, because the work is already done.
+        It retries through an outage of half a minute, because the work is already done.
 
         Raises:
-            VanishedError: the object is gone, be it that another one has its name by now.
-            ApiError: the server refuses, or stays away.
+            VanishedError: the object was deleted, or another object has its name.
+            ApiError: the server refuses the write, or is unavailable for longer.
         """
         write = self._replace if self._may_replace else self._merge
         delay = _FIRST_DELAY
@@ -95,12 +95,12 @@ class Writer(Generic[T]):
         return await self._patch(obj, {"status": body}, subresource="status")
 
     async def _replace(self, obj: T, body: Json) -> T:
-        """Put the whole status instead of a patch.
+        """Replace the whole status instead of sending a patch.
 
-        To merge a patch, the API server encodes the object that it has and decodes the result,
-        which is a tenth of what the write costs it. All of the status is ours, and this version of
-        it is known. The rest of the object is left as it is (apiextensions ``status_strategy.go``);
-        it is sent because admission webhooks of others may look at it.
+        For a merge patch, the API server encodes the stored object and decodes the result, which is
+        a tenth of the cost of the write. We own the whole status, and know this version of it. The
+        rest of the object stays unchanged (apiextensions ``status_strategy.go``); it is sent
+        because other admission webhooks may read it.
         """
         whole: Json = msgspec.to_builtins(obj)
         named = {"apiVersion": self._gvk.api_version, "kind": self._gvk.kind}
@@ -116,11 +116,11 @@ class Writer(Generic[T]):
         return self._took(reply)
 
     async def finalizer(self, obj: T, *, present: bool) -> T:
-        """Add or remove our finalizer; others stay as they are at that moment.
+        """Add or remove our finalizer; other finalizers stay.
 
         Raises:
-            VanishedError: the object is gone.
-            ConflictError: somebody else kept writing.
+            VanishedError: the object was deleted.
+            ConflictError: other clients kept writing the object.
         """
         for attempt in range(1, _ATTEMPTS + 1):
             if (self._finalizer in obj.metadata.finalizers) == present:
@@ -175,7 +175,7 @@ class Writer(Generic[T]):
         cached = self._informer.get(key)
         if cached is None:
             return
-        # The write that lets an object go answers with the version that the object had before.
+        # The write that removes the last finalizer answers with the version before it.
         released = _version(cached) == _version(obj) and self._released(cached, obj)
         if released or _version(cached) < _version(obj):
             self._ahead[key] = obj
@@ -195,6 +195,6 @@ def _passes_by_itself(exc: errors.ApiError) -> bool:
 
 
 def _version(obj: Reconcilable) -> int:
-    """Return the resourceVersion as a number (comparable by KEP-5504); 0 where it is none."""
+    """Return the resourceVersion as a number (comparable by KEP-5504); 0 if it is not a number."""
     text = obj.metadata.resource_version
     return int(text) if text.isdecimal() else 0
