@@ -1,1 +1,1 @@
-"""How rendered objects reach a cluster, stay as they were applied, become healthy and go away."""
+"""Apply objects to a cluster, correct drift, wait for health, prune, and compare (plans)."""

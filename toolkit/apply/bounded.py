@@ -1,4 +1,4 @@
-"""Doing the same to many objects, a few at a time, keeping what the server refused."""
+"""Do the same for many objects, a few at a time, and collect the errors of the API server."""
 
 import asyncio
 from collections.abc import Awaitable, Callable, Iterable, Sequence

@@ -25,7 +25,7 @@ def load() -> ModuleType:
 
 
 def _extension() -> ModuleType | None:
-    """Load the extension module as its package would; None if it has none of this name."""
+    """Load the extension module as its package would; None if the package has no such module."""
     package = util.find_spec(_PACKAGE)
     places = package.submodule_search_locations if package else None
     spec = PathFinder.find_spec(_EXTENSION, places)

@@ -1,4 +1,4 @@
-"""What an apply did, what is remembered of it, and how its failures are told."""
+"""The result of an apply: changes, what is cached about the objects, and its failures."""
 
 import re
 from collections.abc import Iterable, Sequence
@@ -15,17 +15,18 @@ _MAX_FAILURES: Final = 12
 _MAX_MESSAGE: Final = 2000
 """Room for a refusal with its remedy."""
 _ALIKE: Final = 3
-"""Failures that differ in names alone are told together when there are more of them."""
+"""If more failures than this differ only in names, they are reported together."""
 _NAMES: Final = re.compile(r""" "(?:[^"\\]|\\.)*" | (?<!\w)'[^']*'(?!\w) | \[\d+\] """, re.VERBOSE)
 """Quoted text and positions in lists."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Known:
-    """What we last applied, and as what the server keeps it.
+    """The last apply of one object, and the state that the server stored.
 
-    ``payload_digest`` is of what we sent, ``entry_digest`` of our managedFields entry after it,
-    ``stamp`` the time of that entry. A ``vanishing`` object deletes itself when it is done.
+    ``payload_digest`` is the digest of what was sent, ``entry_digest`` of our managedFields entry
+    afterwards, ``stamp`` the time of that entry. A ``vanishing`` object deletes itself when it is
+    done.
     """
 
     ref: ObjectRef
@@ -72,12 +73,12 @@ class ChangeSet:
 
     @property
     def lines(self) -> tuple[str, ...]:
-        """Return ``Deployment/ns/name created`` for whatever is not unchanged."""
+        """Return a line such as ``Deployment/ns/name created`` for each object that has changed."""
         return tuple(str(entry) for entry in self.entries if entry.action != "unchanged")
 
     @property
     def known(self) -> dict[Identity, Known]:
-        """Return what to remember of the objects that we keep; skipped ones are not ours."""
+        """Return the objects to remember; skipped objects are not ours."""
         return {
             entry.ref.identity: Known(
                 ref=entry.ref,
@@ -108,7 +109,7 @@ class Failure:
 
     @property
     def pattern(self) -> tuple[str, str, str, str]:
-        """Return what failures of the same cause have in common, whatever they name."""
+        """Return the part that failures with the same cause have in common, without names."""
         return self.ref.gvk.kind, self.step, self.reason, _NAMES.sub("*", self.message)
 
 

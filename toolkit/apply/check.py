@@ -1,8 +1,8 @@
-"""What is to be done with one object: asked of the server by a dry-run, before anything is written.
+"""Decide what to do with one object, by a dry-run before anything is written.
 
-A dry-run answers with the object as it would be, at the resourceVersion that it has now. That tells
-at no further cost whether it is new, who else owns fields of it, whether the live copy forbids us
-to touch it, and whether anything would change. Nothing here writes.
+A dry-run answers with the object as it would be after the write, and its current resourceVersion.
+So one request shows whether the object is new, who else owns its fields, whether the live object
+forbids changes, and whether anything would change. Nothing here writes.
 """
 
 from collections.abc import Callable
@@ -20,21 +20,22 @@ from toolkit.objects import Json, ObjectRef, dig, gvk_of, ref_of
 Verdict = Literal["skip", "unchanged", "write", "recreate"]
 
 Find = Callable[[ObjectRef], Live | None]
-"""Returns a live object as somebody has seen it without a request of ours."""
+"""Returns a live object from a watch, without a request."""
 
 
 def unseen(_: ObjectRef) -> Live | None:
-    """Stand in where nobody watches: without a look at what is there, nothing is unchanged."""
+    """Return nothing: the default without a watch, with which no object counts as unchanged."""
     return None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The decision on one object.
+    """The decision about one object.
 
-    ``answer`` is what the dry-run returned, mostly metadata alone, ``created`` that the object is
-    not there yet, ``migrate`` that other managers' fields are to be taken first. For an unchanged
-    object that was not asked about, ``known`` stands in for the answer.
+    - ``answer`` is the answer to the dry-run, usually metadata only. For an unchanged object
+      without a dry-run, ``known`` replaces it.
+    - ``created`` tells that the object does not exist yet.
+    - ``migrate`` tells that fields of other managers must be taken over first.
     """
 
     ref: ObjectRef
@@ -63,11 +64,11 @@ class Examiner:
     whole: bool = False
 
     async def check(self, obj: Json, *, known: Known | None = None) -> Checked:
-        """Decide what is to be done with an object, which carries its owner's labels.
+        """Decide what to do with an object, which must have the labels of its owner.
 
         Raises:
-            ApiError: the server refuses it.
-            StalledError: an ignore rule is malformed.
+            ApiError: the server refuses the object.
+            StalledError: an ignore rule is invalid.
         """
         owner = self.options.owner
         ignored = ignore.pointers(obj, self.options.ignore)
@@ -127,7 +128,7 @@ class Examiner:
     def _leaves_alone(self, ref: ObjectRef, answer: Json, *, same: bool) -> bool:
         """Tell whether it is proven that the write would change nothing (ADR 6).
 
-        ``same`` says that our last apply sent the same.
+        ``same`` tells that our last apply sent the same payload.
         """
         # 1. The answer is compared with the object that it answers for, not with an earlier one.
         live = self.find(ref)
@@ -139,8 +140,9 @@ class Examiner:
         stamp = fields.stamp(answer, manager)
         if (live.entry, live.stamp) != (fields.entry_digest(answer, manager), stamp):
             return False
-        # 3. No value would change, because that renews the stamp. Only a stamp of this very second
-        #    can be new and old alike: it has to be past, or what we send now was sent before.
+        # 3. No value would change, because a change renews the stamp. A new stamp can only equal
+        # the old one within the same second. So the stamp must be in the past, or the payload must
+        # be the same.
         return same or (self.clock is not None and self.clock.past(stamp))
 
     async def _refused(self, draft: Checked, error: errors.ApiError) -> Checked:
@@ -177,10 +179,10 @@ def read_whole(payload: Json) -> bool:
 
 
 def payload_digest(obj: Json, ignored: tuple[tuple[str, ...], ...] = ()) -> str:
-    """Return the digest of what is to be applied, and of which fields are left to others."""
+    """Return the digest of the payload and of the fields that are left to others."""
     return fields.digest([obj, ignored] if ignored else obj)
 
 
 def is_definition(checked: Checked) -> bool:
-    """Tell whether the object is a CRD, whose kinds are served anew once it is written."""
+    """Tell whether the object is a CRD, which changes the served kinds when it is written."""
     return gvk_of(checked.payload).kind == "CustomResourceDefinition"

@@ -1,12 +1,12 @@
-"""What time the API server has at least: the proof that a dry-run changed no value.
+"""A lower bound of the API server's time, to prove that a dry-run changed no value.
 
-A server-side apply that changes a value stamps our managedFields entry with the server's present
-second; any other leaves the old stamp, also one that changes only who owns what. So a dry-run
-answer whose stamp lies in the server's past proves that the write would leave all values as they
-are. With the entry itself unchanged the write is a no-op and can be spared (``check``). Our own
-clock cannot tell that past, since it may be wrong by hours; one ``SelfSubjectReview`` an hour,
-which the server stamps, can. Stamps found on objects are not learnt from: their owners may write
-what they like.
+A server-side apply that changes a value sets the time of our managedFields entry to the server's
+current second. Any other apply leaves the old time, even if it changes the owners of fields. So if
+the time in a dry-run answer is in the server's past, the write would leave all values as they are.
+If the entry itself is unchanged too, the write would do nothing and is skipped (``check``). Our own
+clock cannot tell the server's past, because it may be wrong by hours. One ``SelfSubjectReview`` per
+hour, in which the server writes its time, can. Times in objects are not used, because their owners
+can write any value.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _BODY: Final = {"apiVersion": "authentication.k8s.io/v1", "kind": "SelfSubjectRe
 
 
 class ServerClock:
-    """A lower bound of one cluster's clock, shared by all who apply to that cluster."""
+    """A lower bound of the time of one cluster, shared by all that apply to the cluster."""
 
     def __init__(self, *, monotonic: Callable[[], float] = time.monotonic) -> None:
         self._monotonic = monotonic
@@ -52,7 +52,7 @@ class ServerClock:
                 self._due = answered + _REFRESH_SECONDS
 
     def past(self, stamp: str) -> bool:
-        """Tell whether ``stamp`` (RFC 3339) surely lies in the server's past."""
+        """Tell whether ``stamp`` (RFC 3339) is certainly in the server's past."""
         seconds = _seconds(stamp)
         return seconds is not None and (
             seconds < self._offset + self._monotonic() - _MARGIN_SECONDS

@@ -1,8 +1,8 @@
-"""How one object differs from another, field by field. Pure.
+"""Compare two versions of an object field by field. Pure.
 
-What only the server writes is left out, and so is ``status``. The values of a Secret are compared
-and never shown, nor is kubectl's copy of one. Long values are cut last of all, so anyone who knows
-what is secret elsewhere judges them whole.
+Fields that only the server writes, and ``status``, are left out. Values of a Secret are compared
+but never shown, and neither is kubectl's copy of one. Long values are cut at the end, so that the
+check for secret values sees them whole.
 """
 
 import json
@@ -30,8 +30,7 @@ _SERVER_SET: Final = frozenset(
     }
 )
 _KEYS: Final = ("name", "containerPort", "port", "mountPath", "key", "type", "ip")
-"""By which field the items of a list are told apart, the first that all items have and none shares
-(``x-kubernetes-list-map-keys`` of the built-in kinds)."""
+"""Fields that may identify list items: the first that all items have, with different values."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,9 +50,9 @@ class Difference:
 def compare(
     live: Json, wanted: Json, *, secret: Callable[[str], bool] = lambda _: False
 ) -> tuple[Difference, ...]:
-    """Return what would change from ``live`` to ``wanted``.
+    """Return the differences from ``live`` to ``wanted``.
 
-    ``secret`` is asked about all values at once, uncut; if it says so, none of them is shown.
+    ``secret`` gets all values at once, uncut; if it returns true, none of them is shown.
     """
     found = tuple(_compare("", _relevant(live), _relevant(wanted)))
     if found and secret("\n".join(text for one in found for text in (one.old, one.new))):
@@ -147,4 +146,4 @@ _SECRET: Final = re.compile(
     + re.escape(f'"{ownership.LAST_APPLIED}"')
     + r")?)?$"
 )
-"""What holds values of a Secret: its data, and every field that may hold kubectl's copy of it."""
+"""Fields with values of a Secret: its data, and every field that may have kubectl's copy of it."""

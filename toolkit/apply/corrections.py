@@ -42,12 +42,12 @@ class Corrections(Generic[K]):
         return pause
 
     def count(self, key: K) -> int:
-        """Return how many corrections followed each other without a quiet time."""
+        """Return the number of successive corrections without a quiet time."""
         record = self._records.get(key)
         return record.count if record else 0
 
     def forget(self, key: K) -> None:
-        """Drop what is remembered of the object."""
+        """Drop the history of the object."""
         self._records.pop(key, None)
 
 

@@ -1,11 +1,11 @@
-"""What applying a set would change, asked of the server by dry-run. Nothing is written.
+"""What an apply of a set would change, found by dry-runs. Nothing is written.
 
-Each object goes through the same examination as in an apply (``check``), so skip marks, forcing
-and ignored fields count here too. The reconciler needs no comparison; people do. Values of Secrets
-are compared and never shown.
+Each object goes through the same checks as in an apply (``check``), so skip marks, forcing and
+ignored fields have the same effect. The field-by-field comparison is for users only. Values of
+Secrets are compared but never shown.
 
-Anyone who may not decrypt sends stand-ins for encrypted Secrets, and says what admission makes of
-the answer; for others both are what they are.
+A caller that cannot decrypt sends stand-ins for encrypted Secrets, and computes what admission
+makes of the answer.
 """
 
 import asyncio
@@ -25,7 +25,7 @@ Fate = Literal["created", "drifted", "recreated", "deleted", "refused"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """What would happen to one object, and to which of its fields; ``failure`` is a refusal."""
+    """The result for one object: its fate and its differences; ``failure`` is a refusal."""
 
     ref: ObjectRef
     fate: Fate
@@ -35,7 +35,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StandIns:
-    """What is sent instead of an object, given the live one, and what an answer to that means."""
+    """Replaces an object before it is sent, given the live one, and converts the answer."""
 
     send: Callable[[Json, Json | None], Json]
     admit: Callable[[Json, Json, Json], Json]
@@ -45,7 +45,7 @@ _TRIES: Final = 3
 AS_IS: Final = StandIns(send=lambda obj, _live: obj, admit=lambda answer, _obj, _live: answer)
 
 
-async def diff(  # noqa: PLR0913 - what is compared, and how it is told
+async def diff(  # noqa: PLR0913 - the inputs of a comparison
     api: client.Client,
     objects: Sequence[Json],
     *,
@@ -55,15 +55,15 @@ async def diff(  # noqa: PLR0913 - what is compared, and how it is told
     secret: Callable[[str], bool] = lambda _: False,
     deletes: Callable[[Json], bool] | None = None,
 ) -> tuple[Finding, ...]:
-    """Return what would change, in the order of the objects, deletions last.
+    """Return the changes in the order of the objects, deletions last.
 
-    The objects are as ``ownership.own`` prepares them. Those of ``inventory`` that are not among
-    them would be deleted if they are the owner's to prune, or if ``deletes`` says so of them as
-    they are. ``secret`` is as for ``comparison.compare``, and is asked in a thread.
+    ``objects`` must be prepared by ``ownership.own``. Objects of ``inventory`` that are not among
+    them would be deleted if the owner may prune them, or if ``deletes`` returns true for the live
+    object. ``secret`` is as in ``comparison.compare``, and is called in a thread.
 
     Raises:
-        ApplyError: objects are named wrongly.
-        ApiError: the server cannot be asked at all.
+        ApplyError: the names of objects are invalid.
+        ApiError: the server cannot be reached.
     """
     scoped, failures = await scope.resolve(api, objects)
     if failures:
@@ -90,7 +90,7 @@ async def diff(  # noqa: PLR0913 - what is compared, and how it is told
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Coming:
-    """What the set itself brings: without it yet, the server cannot judge what needs it."""
+    """Namespaces and kinds that the set itself creates; the server cannot check their users yet."""
 
     namespaces: frozenset[str]
     kinds: frozenset[tuple[str, str]]
@@ -162,7 +162,7 @@ class _Examination:
 async def _deletion(
     api: client.Client, ref: ObjectRef, ours: Callable[[Json], bool]
 ) -> Finding | None:
-    """Tell of an object that left the set, if it is still there, and ours to delete."""
+    """Return the finding for an object that left the set, if it exists and is ours to delete."""
     try:
         live = await _live(api, ref)
     except errors.NoMatchError:

@@ -28,9 +28,9 @@ Verdict = Literal["intact", "drifted", "stale"]
 
 
 def verdict(expected: Known, live: Live) -> Verdict:
-    """Compare a live object with what our last apply left.
+    """Compare a live object with the state after our last apply.
 
-    ``stale`` means that this is the object from before that apply: its watch event is under way.
+    ``stale`` means that this is the object before that apply, whose watch event is still to come.
     """
     if older(live.resource_version, expected.resource_version):
         return "stale"
@@ -44,7 +44,7 @@ class OnDrift(Protocol):
     def __call__(
         self, owner: ObjectKey, ref: ObjectRef, *, managers: tuple[str, ...], deleted: bool
     ) -> None:
-        """Take note; ``managers`` are those who changed it, as far as the watch could tell."""
+        """Handle drift; ``managers`` are those that changed the object, if the watch shows them."""
 
 
 OnClaim = Callable[[ObjectKey], None]
@@ -52,7 +52,7 @@ OnClaim = Callable[[ObjectKey], None]
 
 
 class View(Protocol):
-    """What the watches show."""
+    """The current state of the watches."""
 
     def find(self, ref: ObjectRef) -> Live | None:
         """Return the object as last seen."""
@@ -62,7 +62,7 @@ class View(Protocol):
 
 
 class DriftWatch:
-    """Compares what is expected with what is seen, for all owners on one cluster."""
+    """Compares the expected with the live objects, for all owners on one cluster."""
 
     def __init__(
         self,
@@ -84,11 +84,11 @@ class DriftWatch:
         self._restless: set[ObjectKey] = set()
 
     def hold(self, owner: ObjectKey) -> None:
-        """Judge nothing of this owner while it applies: what changes may be its own doing."""
+        """Report no drift of this owner while it applies, as it may cause the changes itself."""
         self._ledger(owner).held = True
 
     def release(self, owner: ObjectKey) -> None:
-        """End a hold, and judge what was seen meanwhile by the earlier expectations."""
+        """End a hold, and compare what was seen meanwhile with the earlier expectations."""
         ledger, now = self._ledger(owner), self._monotonic()
         ledger.held = False
         for identity, expected in ledger.expected.items():
@@ -104,10 +104,10 @@ class DriftWatch:
     def expect(
         self, owner: ObjectKey, known: Mapping[Identity, Known], *, partial: bool = False
     ) -> None:
-        """Remember what an apply left, end the hold, and judge what was seen meanwhile.
+        """Store the state after an apply, end the hold, and compare what was seen meanwhile.
 
-        ``partial`` adds to the earlier expectations: the apply broke off. Drift that it has not
-        answered stays reported, and its correction is the owner's next attempt.
+        ``partial`` adds to the earlier expectations, because the apply failed half-way. Drift that
+        it did not correct stays reported; the next attempt of the owner corrects it.
         """
         ledger = self._ledger(owner)
         for identity in () if partial else ledger.expected.keys() - known.keys():
@@ -135,7 +135,7 @@ class DriftWatch:
                 self._judge(owner, ledger.expected[ref.identity], live, old)
 
     def doubt(self, kind: GroupKind) -> None:
-        """Look for all objects of a kind again: its watch begins anew and may have missed some."""
+        """Check all objects of a kind again: its watch restarts and may have missed events."""
         now = self._monotonic()
         for identity in self._owners.keys():  # noqa: SIM118 - no mapping
             for owner in self._owners.of(identity) if identity[:2] == kind else ():
@@ -145,9 +145,9 @@ class DriftWatch:
                     self._restless.add(owner)
 
     def sweep(self) -> list[tuple[ObjectKey, ObjectRef]]:
-        """Report drift whose pause is over, and objects that never turned up.
+        """Report drift whose pause is over, and objects that never showed up.
 
-        Returns what turns out to have deleted itself.
+        Returns the objects that turned out to have deleted themselves.
         """
         now = self._monotonic()
         vanished = []
@@ -162,7 +162,7 @@ class DriftWatch:
         return vanished
 
     def known(self, owner: ObjectKey) -> dict[Identity, Known]:
-        """Return what the owner applied and the watch shows untouched, at its present version."""
+        """Return the applied objects that the watch shows as unchanged, in their versions."""
         ledger = self._ledger(owner)
         found = {}
         for identity, expected in ledger.expected.items():
@@ -176,11 +176,11 @@ class DriftWatch:
         return found
 
     def untouched(self, owner: ObjectKey) -> frozenset[Identity]:
-        """Return the objects of which the watch proves that they are as the owner left them.
+        """Return the objects that the watch proves to be unchanged since the owner's apply.
 
-        An apply in our name may set other values for the same fields. It renews the stamp of our
-        entry, and where another owner does it, the labels. What has no entry of ours proves
-        nothing.
+        Another apply with our field manager may set other values for the same fields. It renews the
+        time of our entry, and if it is by another owner, the labels. An object without an entry of
+        ours proves nothing.
         """
         ledger, proven = self._ledger(owner), set()
         for identity, known in self.known(owner).items():
@@ -195,11 +195,11 @@ class DriftWatch:
         return self.untouched(owner) == self._ledger(owner).expected.keys()
 
     def expected(self, owner: ObjectKey, ref: ObjectRef) -> Known | None:
-        """Return what the owner's last apply left of the object."""
+        """Return the state of the object after the owner's last apply."""
         return self._ledger(owner).expected.get(ref.identity)
 
     def owners(self, ref: ObjectRef) -> frozenset[ObjectKey]:
-        """Return all who expect something of the object."""
+        """Return the owners with an expectation for the object."""
         return frozenset(self._owners.of(ref.identity))
 
     def unconfirmed(self, owner: ObjectKey, ref: ObjectRef) -> bool:
@@ -212,7 +212,7 @@ class DriftWatch:
         return {ledger.expected[identity].ref: who for identity, who in ledger.claims.items()}
 
     def rivals(self, owner: ObjectKey) -> dict[ObjectRef, tuple[str, ...]]:
-        """Return the objects that had to be corrected repeatedly, and who changed them last."""
+        """Return repeatedly corrected objects, with the managers that changed them last."""
         return {
             drift.ref: drift.managers
             for identity, drift in self._ledger(owner).rivals.items()
@@ -224,7 +224,7 @@ class DriftWatch:
     ) -> None:
         ledger, identity = self._ledger(owner), expected.ref.identity
         if live is None:
-            # the end of a predecessor, which our apply recreated, is not news
+            # The deletion of a predecessor, which our apply recreated, is no drift.
             if old is None or old.uid != expected.uid:
                 return
             if expected.vanishing and old.health.status is not Status.IN_PROGRESS:
@@ -245,7 +245,7 @@ class DriftWatch:
                 pass
 
     def _claimed(self, owner: ObjectKey, identity: Identity, by: ObjectKey | None) -> None:
-        """Note who has applied it last: values do not show in our entry, but its labels do."""
+        """Record the last applier of an object: our entry does not show it, but the labels do."""
         claims = self._ledger(owner).claims
         before = claims.pop(identity, None)
         if by is not None and by != owner:
@@ -312,7 +312,7 @@ class _Drift:
 
 @dataclass(slots=True)
 class _Ledger:
-    """One owner's account: what it expects, and what is going on with that."""
+    """The state of one owner: its expectations, and the drift that is open or reported."""
 
     expected: dict[Identity, Known] = field(default_factory=dict)
     held: bool = False
@@ -326,7 +326,7 @@ class _Ledger:
     def settle(
         self, expected: dict[Identity, Known], *, answered: Collection[Identity] | None
     ) -> None:
-        """Expect this from now on; an apply has answered what is going on, or some of it."""
+        """Replace the expectations after an apply; ``answered`` is the drift that it corrected."""
         earlier, self.expected = self.expected, expected
         self.vanished = {
             identity

@@ -1,11 +1,11 @@
-"""CEL expressions that tenants write: compiled once, bounded in what they may cost.
+"""CEL expressions of tenants: compiled once, with limits on their cost.
 
-The engine has no cost limit and holds the interpreter while it runs, so an expression is refused
-when it is too long, and not evaluated on an object whose lists would make its comprehensions too
-dear. Patterns are compiled anew at every call, so they must be literals without counted
-repetition. A field that is missing makes the whole expression false, as in Flux.
+The engine has no cost limit and holds the interpreter while it runs. So an expression is refused if
+it is too long, and not evaluated on an object whose lists would make its comprehensions too
+expensive. Patterns are compiled at every call, so they must be literals without counted repetition.
+A missing field makes the whole expression false, as in Flux.
 
-It does not know what an expression is for: see ``health`` and ``ready_expression``.
+This module does not know the purpose of an expression: see ``health`` and ``ready_expression``.
 """
 
 import functools
@@ -21,7 +21,7 @@ from toolkit.objects import Json
 INVALID: Final = "InvalidCELExpression"
 MOST: Final = 256
 MOST_CHARACTERS: Final = 64 << 10
-"""Of all expressions of one object: to compile a thousand takes up to four milliseconds."""
+"""Limit for all expressions of one object: compiling a thousand takes up to four milliseconds."""
 _COMPILED: Final = 128
 _MAX_LENGTH: Final = 4096
 _MAX_STEPS: Final = 100_000
@@ -51,11 +51,11 @@ _DATES: Final = re.compile(
 
 
 class Expression:
-    """A compiled expression that yields a bool.
+    """A compiled expression with a boolean result.
 
     Raises:
-        StalledError: reason ``InvalidCELExpression``; it does not compile, is too long, calls
-            what does not exist, or searches with a pattern that could be dear.
+        StalledError: (reason ``InvalidCELExpression``) it does not compile, is too long, calls an
+            unknown function, or has a pattern that could be expensive.
     """
 
     def __init__(self, text: str) -> None:
@@ -90,18 +90,18 @@ class Expression:
         return result
 
     def value(self, variables: Mapping[str, Any]) -> Any:
-        """Evaluate it to whatever it yields; None for a missing field, as ``holds``.
+        """Return the value of the expression; None if a field is missing, as in ``holds``.
 
         Raises:
-            StalledError: it would cost too much on these values.
+            StalledError: the evaluation would cost too much on these values.
         """
         return self._result(variables, missing=None)
 
     def text_of(self, variables: Mapping[str, Any]) -> str:
-        """Evaluate it to a text.
+        """Return the value of the expression, which must be a string.
 
         Raises:
-            StalledError: the result is none or empty, or it would cost too much on these values.
+            StalledError: the result is not a string or is empty, or would cost too much.
         """
         result = self._result(variables, missing=None)
         if not isinstance(result, str) or not result:
@@ -131,10 +131,10 @@ class Expression:
 
 @functools.lru_cache(maxsize=_COMPILED)
 def compiled(text: str) -> Expression:
-    """Return an expression that others may use as well: passes repeat what they compile.
+    """Return a compiled expression, cached because reconciliations repeat them.
 
     Raises:
-        StalledError: as ``Expression`` does.
+        StalledError: an error of ``Expression``.
     """
     return Expression(text)
 
@@ -175,15 +175,15 @@ def _undeclared(function: str) -> bool:
 
 
 def _nesting(text: str) -> int:
-    """Return how deep comprehensions stand in each other."""
+    """Return the nesting depth of comprehensions."""
     return max((1 + depth for _, _, depth in _macros(text)), default=0)
 
 
 def _growth(text: str) -> int:
-    """Return how many times larger than what is there a value can become.
+    """Return an upper bound of the factor by which a value can grow.
 
-    Each ``+`` and each place of a list adds a value once; inside a ``map`` it adds that once for
-    every ``map`` before, since one works on what another made.
+    Each ``+`` and each element of a list adds a value once. Inside a ``map`` it adds the value once
+    for every ``map`` before, since one works on the result of the other.
     """
     bodies = [body for name, body, _ in _macros(text) if name == "map"]
     added = text.count("+") - sum(body.count("+") for body in bodies)

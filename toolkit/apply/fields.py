@@ -25,7 +25,7 @@ _canonical: Final = msgspec.json.Encoder(order="deterministic")
 
 @dataclass(frozen=True, slots=True)
 class Writer:
-    """A field manager on an object, with a digest of what it owns there and its stamp."""
+    """A field manager of an object, with a digest of its fields and the time of its entry."""
 
     manager: str
     operation: str
@@ -34,9 +34,9 @@ class Writer:
 
 
 def digest(value: object) -> str:
-    """Return a short digest of a JSON value, whatever the order of its keys.
+    """Return a short digest of a JSON value; the order of keys does not matter.
 
-    Equal ones are one text in memory: objects of a kind mostly have the same fields.
+    Equal digests share one string in memory, because objects of a kind mostly have the same fields.
     """
     return sys.intern(hashlib.blake2b(_canonical.encode(value), digest_size=16).hexdigest())
 
@@ -47,7 +47,7 @@ def entries(obj: Json) -> tuple[Json, ...]:
 
 
 def applied_entry(obj: Json, manager: str) -> Json | None:
-    """Return what ``manager`` owns by server-side apply, or None."""
+    """Return the managedFields entry of ``manager`` for server-side apply, or None."""
     for entry in entries(obj):
         if (entry.get("manager"), entry.get("operation")) == (manager, APPLY) and not entry.get(
             "subresource"
@@ -70,7 +70,7 @@ def stamp(obj: Json, manager: str) -> str:
 
 
 def other_writers(obj: Json, manager: str) -> tuple[Writer, ...]:
-    """Return everyone else who owns fields; those that report status do not count."""
+    """Return all other managers with fields, except those that only write the status."""
     return tuple(
         Writer(
             str(entry.get("manager") or "unknown"),
@@ -93,7 +93,7 @@ def union(trees: Sequence[Mapping[str, Any]]) -> Json:
 
 
 def size(tree: Mapping[str, Any]) -> int:
-    """Return how many leaves a field set has."""
+    """Return the number of leaves of a field set."""
     return sum(size(node) if node else 1 for node in tree.values())
 
 
@@ -132,7 +132,7 @@ def owns(tree: Mapping[str, Any], steps: Sequence["str | Item"]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Item:
-    """A step into a list: the item as it stands there, by which its owner's key is found."""
+    """A step into a list: the item, from which the key in the live list is found."""
 
     value: Any
 

@@ -1,11 +1,11 @@
-"""Whether an object is as its spec asks: kstatus, with CEL rules where a user gives them.
+"""The health of an object: kstatus, with CEL rules of users.
 
-The order is kstatus' own (``cli-utils/pkg/kstatus/status``): being deleted, a generation that
-its controller has not seen, the Reconciling and Stalled conditions, then the kind's own rule, then
-the Ready condition; what has none of these is Current. A CEL rule for the kind replaces all but
+The order is that of kstatus (``cli-utils/pkg/kstatus/status``): a deletion in progress, an
+unobserved generation, the Reconciling and Stalled conditions, then the rule of the kind, then the
+Ready condition. An object with none of these is Current. A CEL rule for the kind replaces all but
 the first two.
 
-Pure; an object is judged as it is given, and what lies between two versions is not remembered.
+Pure; the result depends only on the given version of the object.
 """
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -46,7 +46,7 @@ NOT_FOUND: Final = Health(Status.NOT_FOUND, "Resource not found")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Compiled CEL for one API version and kind; an empty kind stands for all of them."""
+    """Compiled CEL rules for one API version and kind; an empty kind matches all kinds."""
 
     api_version: str
     kind: str

@@ -27,7 +27,7 @@ _MISSING: Final = object()
 
 MOST_RULES: Final = 100
 MOST_PATHS: Final = 1_000
-"""Of all rules together: each is looked at for each object."""
+"""Limit for all rules together, because each is checked for each object."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,10 +39,10 @@ class IgnoreRule:
 
 
 def pointers(obj: Json, rules: Iterable[IgnoreRule]) -> tuple[tuple[str, ...], ...]:
-    """Return the fields of this object that are left to others, as pointer tokens.
+    """Return the fields of this object that are left to others, as tokens of pointers.
 
     Raises:
-        StalledError: a pointer is malformed, or names what identifies the object.
+        StalledError: a pointer is invalid, or names a field that identifies the object.
     """
     found = {
         parse_pointer(path) for rule in rules if rule.target.matches(obj) for path in rule.paths
@@ -51,10 +51,10 @@ def pointers(obj: Json, rules: Iterable[IgnoreRule]) -> tuple[tuple[str, ...], .
 
 
 def require_few(rules: Sequence[IgnoreRule]) -> None:
-    """Refuse more rules than are looked at.
+    """Require that there are not too many rules and paths.
 
     Raises:
-        StalledError: there are too many rules, or paths.
+        StalledError: there are too many.
     """
     for what, count, most in (
         ("rules", len(rules), MOST_RULES),
@@ -70,7 +70,7 @@ def parse_pointer(path: str) -> tuple[str, ...]:
     """Return the tokens of a JSON pointer to a field that may be ignored.
 
     Raises:
-        StalledError: it is malformed, or names what identifies the object.
+        StalledError: the pointer is invalid, or names a field that identifies the object.
     """
     tokens = tuple(_unescaped(path))
     if not path.startswith("/") or tokens in _IDENTITY:
@@ -88,7 +88,7 @@ def reduce(payload: Json, live: Json, *, manager: str, ignored: Iterable[tuple[s
         or entry.get("subresource")
     ]
     keyed = fields.union([entry.get("fieldsV1") or {} for entry in fields.entries(live)])
-    # from the back, so that leaving out an item does not move the ones still to be looked at
+    # From the back, because removing an item moves the items after it.
     for tokens in sorted(ignored, key=_numeric, reverse=True):
         _settle(reduced, live, tokens, others=others, keyed=keyed)
     return reduced
@@ -102,7 +102,7 @@ def _settle(
     others: Sequence[Mapping[str, Any]],
     keyed: Mapping[str, Any],
 ) -> None:
-    """Leave out or adopt the one field at ``tokens``; nothing to do where the payload lacks it."""
+    """Remove or adopt the field at ``tokens``; do nothing if the payload does not have it."""
     *upper, last = tokens
     parent: Any = payload
     live_parent: Any = live
@@ -142,7 +142,7 @@ def _key(step: "str | fields.Item", node: Mapping[str, Any]) -> str | None:
 
 
 def _counterpart(live_parent: Any, step: "str | fields.Item", node: Mapping[str, Any]) -> Any:
-    """Return what stands at the same step on the live object."""
+    """Return the value at the same step on the live object."""
     if isinstance(step, str):
         return live_parent.get(step, _MISSING) if isinstance(live_parent, dict) else _MISSING
     key = step.key_in(node)

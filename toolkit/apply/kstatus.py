@@ -1,11 +1,11 @@
-"""When the built-in kinds are as their spec asks: one function a kind.
+"""The health rules of the built-in kinds: one function per kind.
 
-The rules and texts are kstatus' (``cli-utils/pkg/kstatus/status/core.go``), with the two changes
-that users of Flux know: a Job is in progress until it has completed, and an unschedulable Pod is
-in progress for as long as the caller waits, because a node may still come.
+The rules and texts are those of kstatus (``cli-utils/pkg/kstatus/status/core.go``), with the two
+changes of Flux: a Job is in progress until it has completed, and an unschedulable Pod is in
+progress until the caller's timeout, because a node may still be added.
 
-Pure functions over the object and its conditions. Deletion, generations and the conditions common
-to all kinds are judged in ``health``.
+Pure functions over the object and its conditions. ``health`` has the rules for deletion,
+generations and the conditions common to all kinds.
 """
 
 from collections.abc import Callable, Mapping
@@ -37,7 +37,7 @@ def conditions_of(obj: Json) -> Conditions:
 
 
 def is_true(conditions: Conditions, type_: str) -> bool:
-    """Tell whether the condition is there and True."""
+    """Tell whether the condition exists and is True."""
     return conditions.get(type_, {}).get("status") == "True"
 
 

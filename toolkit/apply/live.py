@@ -49,7 +49,7 @@ OnGone = Callable[[ObjectKey], None]
 class LiveSet:
     """Live state of all that owners of one group apply with one identity."""
 
-    def __init__(  # noqa: PLR0913 - what to watch, whom to tell
+    def __init__(  # noqa: PLR0913 - the watched objects, and the callbacks
         self,
         api: client.Client,
         *,
@@ -98,9 +98,9 @@ class LiveSet:
         )
 
     async def wait_synced(self, owner: ObjectKey, *, timeout: float) -> bool:  # noqa: ASYNC109
-        """Wait for the owner's watches, at most ``timeout`` seconds; tell whether all are there.
+        """Wait for the owner's watches, at most ``timeout`` seconds; return whether all synced.
 
-        One that the server has refused is not waited for.
+        Watches that the server has refused are left out.
         """
         watches = tuple(self._watches.used_by(owner))
         waits = [watch.informer.wait_synced() for watch in watches if not watch.refused]
@@ -114,9 +114,10 @@ class LiveSet:
         self._rules[owner] = rules
 
     def observe(self, owner: ObjectKey, refs: Iterable[ObjectRef]) -> None:
-        """Make these objects' health known besides what is watched; replaces earlier ones.
+        """Observe the health of these objects too; replaces the earlier ones of the owner.
 
-        For health checks of objects that somebody else applies, and for kinds that are unwatched.
+        This is for health checks of objects of other appliers, and for kinds that cannot be
+        watched.
         """
         wanted = {ref.identity: ref for ref in refs}
         for identity in self._observed.pop(owner, {}):
@@ -141,10 +142,10 @@ class LiveSet:
     def expect(
         self, owner: ObjectKey, known: Mapping[Identity, Known], *, partial: bool = False
     ) -> None:
-        """Remember what an apply left (``ChangeSet.known``) and report drift from it from now on.
+        """Store the state after an apply (``ChangeSet.known``), and report drift from it.
 
-        What happened between the apply and now is not lost. ``partial`` is for an apply that
-        broke off: the rest of the earlier expectations stays.
+        Events between the apply and this call are not lost. ``partial`` is for an apply that failed
+        half-way: the rest of the earlier expectations stays.
         """
         self._drift.expect(owner, known, partial=partial)
 
@@ -158,14 +159,14 @@ class LiveSet:
             self._leaving[owner] = left
 
     def abandon(self, owner: ObjectKey) -> None:
-        """Expect nothing of the owner's objects any more; their kinds stay watched.
+        """Drop the expectations for the owner's objects; their kinds stay watched.
 
-        For objects that are about to be deleted: what becomes of them is not drift.
+        This is for objects that are about to be deleted, whose changes are no drift.
         """
         self._drift.forget(owner)
 
     def forget(self, owner: ObjectKey) -> None:
-        """Drop everything about an owner that is gone; watches that nobody needs end."""
+        """Drop the state of a deleted owner; unused watches end."""
         self._drift.forget(owner)
         self._watches.use(owner, (), labelled=True)
         self.observe(owner, ())
@@ -175,7 +176,7 @@ class LiveSet:
             del self._fetched[item]
 
     def known(self, owner: ObjectKey) -> dict[Identity, Known]:
-        """Return what was applied and is seen to be untouched: what ``ssa.apply`` may leave out."""
+        """Return the applied objects that the watches show as unchanged, for ``ssa.apply``."""
         return self._drift.known(owner)
 
     def untouched(self, owner: ObjectKey) -> frozenset[Identity]:
@@ -187,11 +188,11 @@ class LiveSet:
         return self._drift.proves(owner)
 
     def claims(self, owner: ObjectKey) -> dict[ObjectRef, ObjectKey]:
-        """Return the objects that another owner has applied since, and who that is."""
+        """Return the objects that another owner has applied since, with that owner."""
         return self._drift.claims(owner)
 
     def rivals(self, owner: ObjectKey) -> dict[ObjectRef, tuple[str, ...]]:
-        """Return the objects that somebody keeps changing, and who."""
+        """Return the objects that other managers keep changing, with those managers."""
         return self._drift.rivals(owner)
 
     def owned(self, owner: ObjectKey) -> frozenset[ObjectRef]:
@@ -219,9 +220,9 @@ class LiveSet:
         return watch is not None and watch.current
 
     def health(self, owner: ObjectKey, ref: ObjectRef) -> Health | None:
-        """Return the health of an object, or None as long as it is not known.
+        """Return the health of an object, or None if it is unknown.
 
-        It is not known while the watch has yet to show what the owner's last apply wrote.
+        It is unknown until the watch shows the version that the owner's last apply wrote.
         """
         item, watch = (owner, ref.identity), self._watches.find(ref)
         if watch is None or not watch.informer.synced:
@@ -243,7 +244,7 @@ class LiveSet:
         if expected and older(live.resource_version, expected.resource_version):
             return None
         if live.rule != rule_key(self._rules.get(item[0], ()), ref.gvk):
-            # seen before the owner's rules were known, or labelled by another owner
+            # The object was seen before the owner's rules were set, or has another owner's labels.
             self._wanted[item] = ref
             self._wake.set()
             return None
@@ -289,7 +290,7 @@ class LiveSet:
             self.sweep()
 
     def sweep(self) -> None:
-        """Do what is due by the clock; ``run`` calls this every second."""
+        """Run all timed checks that are due; ``run`` calls this every second."""
         for owner, ref in self._drift.sweep():
             self._on_health(owner, ref)
         self._look_for_gone()
@@ -312,7 +313,7 @@ class LiveSet:
                     self._wake.set()
 
     async def _fetch(self) -> None:
-        """Read what the watches cannot tell, one after the other."""
+        """Read the objects that the watches cannot show, one after the other."""
         while True:
             await self._wake.wait()
             self._wake.clear()

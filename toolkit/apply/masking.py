@@ -1,7 +1,7 @@
-"""Telling why the server refused an object, without telling what is in a Secret.
+"""Report why the server refused an object, without the content of Secrets.
 
-Validation messages quote the value that they refuse. For a Secret only what cannot hold a value is
-passed on: which field, which kind of fault, and phrases that Kubernetes uses for any value.
+Validation messages quote the refused value. For a Secret, a message only contains parts that cannot
+have a value: the field, the kind of error, and phrases that Kubernetes uses for any value.
 """
 
 import base64
@@ -23,7 +23,7 @@ _WORD: Final = 6
 
 
 def failure(obj: Json, error: errors.ApiError, *, step: str = "dry-run") -> Failure:
-    """Return what to report about an object that the server refused."""
+    """Return the failure to report for an object that the server refused."""
     secret = ownership.is_secret(obj)
     return Failure(
         ref=ref_of(obj),
@@ -72,7 +72,7 @@ def _cause(cause: errors.Cause) -> str:
 
 
 def _without_values(obj: Json, message: str) -> str:
-    # admission webhooks answer with whatever text they like, even for a 403
+    # Admission webhooks may answer with any text, even with a 403.
     for value in sorted(_values(obj), key=len, reverse=True):
         pattern = re.escape(value)
         whole = pattern if len(value) >= _WORD else rf"(?<!\w){pattern}(?!\w)"

@@ -1,12 +1,12 @@
-"""Taking over fields from those who managed an object before us.
+"""Take over fields from earlier managers of an object.
 
-What ``kubectl`` (client-side apply, create, edit, server-side apply), ``before-first-apply`` and
-our own plain updates own becomes ours, so that a field which leaves the manifest leaves the object
-too. Operators may name further managers. Done by one JSON patch of ``metadata.managedFields``
-that is refused when those entries changed meanwhile. Flux does the same (fluxcd/pkg ``ssa``
-``PatchReplaceFieldsManagers``); entries of subresources are left alone.
+Fields of ``kubectl`` (client-side apply, create, edit, server-side apply), ``before-first-apply``
+and our own plain updates become ours, so that a field which is removed from the manifest is removed
+from the object too. Operators may name further managers. This is one JSON patch of
+``metadata.managedFields``, which fails if these entries have changed meanwhile. Flux does the same
+(fluxcd/pkg ``ssa`` ``PatchReplaceFieldsManagers``). Entries of subresources stay.
 
-Pure: the patch is made here and sent by ``ssa``.
+Pure: ``ssa`` sends the patch.
 """
 
 from collections.abc import Collection, Iterable, Sequence
@@ -22,7 +22,7 @@ _ENTRIES: Final = "/metadata/managedFields"
 
 
 def due(obj: Json, manager: str, overridden: Collection[str] = ()) -> bool:
-    """Tell whether somebody else's fields, or kubectl's copy of the manifest, are to be taken."""
+    """Tell whether other managers' fields, or kubectl's annotation, must be taken over."""
     noted = LAST_APPLIED in dig(obj, "metadata", "annotations", default={})
     return noted or any(_taken(fields.entries(obj), manager, overridden))
 
@@ -32,9 +32,9 @@ def patch(
 ) -> list[Json]:
     """Return the JSON patch that makes those fields ours.
 
-    It tests just the entries that it replaces, so that a status report in between does no harm.
-    ``answer`` is what a dry-run of our apply returned: for an object without any managedFields
-    the server makes up ``before-first-apply`` there.
+    It tests only the entries that it replaces, so a status update in between does not matter.
+    ``answer`` is the answer to a dry-run of our apply: for an object without managedFields the
+    server adds ``before-first-apply`` there.
     """
     present = fields.entries(live)
     operations = _replaced(present, live, manager, overridden) if present else []
@@ -64,7 +64,7 @@ def _replaced(
     return [
         *(_operation("test", f"{_ENTRIES}/{i}", present[i]) for i in (place, *gone)),
         _operation("replace", f"{_ENTRIES}/{place}", _merged(own, taken, live, manager)),
-        # from the back, because a removal moves what follows it
+        # From the back, because a removal moves the entries after it.
         *(_operation("remove", f"{_ENTRIES}/{i}") for i in reversed(gone)),
     ]
 

@@ -1,4 +1,4 @@
-"""How a set is to be applied: what stays the same for every object of it."""
+"""Options of an apply: the settings that are the same for all objects of a set."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -12,13 +12,14 @@ MANAGER: Final = "kustomize-controller"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApplyOptions:
-    """The applier's settings for one set.
+    """The settings of an applier for one set.
 
-    ``force`` allows to recreate what cannot be changed in place. ``recheck`` has known objects
-    dry-run as well. ``overridden`` names managers whose fields are taken over besides kubectl's.
-    ``consumed`` are data keys of Secrets that admission must have replaced before they are stored.
-    Deadlines are in seconds: ``stage_timeout`` for a stage to become ready, ``recreate_timeout``
-    for a deleted object to be gone.
+    - ``force``: recreate objects that cannot be changed in place.
+    - ``recheck``: send a dry-run also for objects that are known to be unchanged.
+    - ``overridden``: managers whose fields are taken over besides kubectl's.
+    - ``consumed``: data keys of Secrets that admission must replace before they are stored.
+    - ``stage_timeout``: seconds for a stage to become ready.
+    - ``recreate_timeout``: seconds for an object to be deleted before it is created again.
     """
 
     owner: Owner
@@ -34,7 +35,7 @@ class ApplyOptions:
     recreate_timeout: float = 60.0
 
     def __post_init__(self) -> None:
-        """Refuse more rules than can be looked at for each object.
+        """Require that there are not too many ignore rules.
 
         Raises:
             StalledError: there are too many.

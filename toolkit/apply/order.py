@@ -1,14 +1,15 @@
-"""In which order objects are written and deleted.
+"""The order in which objects are written and deleted.
 
 Stages come first, as in Flux: definitions (CRDs, Namespaces, ClusterRoles), kinds ending in
-``Class``, kinds that the operator names (``--custom-apply-stage-kinds``), everything else. The
-first two are waited for. Inside a stage the kind's rank decides; objects of one rank do not depend
-on each other and may be written together. Deletion goes the other way round.
+``Class``, kinds that the operator names (``--custom-apply-stage-kinds``), and all others. The apply
+waits until the objects of the first two stages are ready. Inside a stage the rank of the kind
+determines the order; objects of one rank do not depend on each other and may be written together.
+Deletion uses the reverse order.
 
-An object also says which objects of earlier stages it cannot be judged without (``needs``): only
-those postpone its dry-run.
+``needs`` returns the objects of earlier stages without which the server cannot check an object:
+only these postpone its dry-run.
 
-Pure functions over objects; nothing here asks the server.
+Pure functions over objects; nothing here sends requests.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
@@ -48,7 +49,7 @@ _RANKED: Final = (
 _RANKS: Final[Mapping[str, int]] = MappingProxyType({k: i for i, k in enumerate(_RANKED)})
 _OTHERS: Final = len(_RANKED)
 _RUNNING: Final = _RANKS["ConfigMap"]
-"""From here to the others stand workloads and what they use."""
+"""From this rank on, the kinds are workloads and the objects that they use."""
 _LAST: Final = frozenset({"MutatingWebhookConfiguration", "ValidatingWebhookConfiguration"})
 
 
@@ -93,10 +94,11 @@ def by_rank(objects: Sequence[Json]) -> Iterator[tuple[Json, ...]]:
 
 
 def deletion_ranks(refs: Iterable[ObjectRef]) -> Iterator[tuple[ObjectRef, ...]]:
-    """Yield runs of objects that may be deleted together, in reverse order of writing.
+    """Yield groups of objects that may be deleted together, in reverse order of writing.
 
-    What runs goes together with what it reads and is reached by: nothing waits for its end. Kinds
-    that others may be forbidden or unknown without keep their order.
+    Workloads are in one group with the objects that they use and that route to them, because no
+    deletion waits for their end. Kinds on which the validity or the permission of others depends
+    keep their order.
     """
     ordered = sorted(refs, key=_place, reverse=True)
     for _, run in groupby(ordered, key=lambda ref: _deletion_rank(ref.gvk.kind)):

@@ -1,8 +1,9 @@
-"""Whose an object is, and what its labels and annotations forbid us to do with it.
+"""The owner of an object, and the actions that its labels and annotations forbid.
 
-Two labels name the owner of every applied object; they prove ownership at pruning and select what
-is watched. Marks such as ``<group>/reconcile: disabled`` may stand as label or annotation, in the
-manifest or on the live object, in any case (fluxcd/pkg ``ssa/utils`` ``AnyInMetadata``).
+Two labels name the owner of every applied object. They prove ownership when objects are pruned, and
+select the watched objects. Marks such as ``<group>/reconcile: disabled`` may be a label or an
+annotation, in the manifest or on the live object, in upper or lower case (fluxcd/pkg ``ssa/utils``
+``AnyInMetadata``).
 
 Pure functions; nothing is changed in place.
 """
@@ -61,7 +62,7 @@ def selector(group: str = KUSTOMIZE_GROUP) -> str:
 
 
 def owner_of(obj: Json, group: str = KUSTOMIZE_GROUP) -> ObjectKey | None:
-    """Return whom the labels name, or None when one is missing."""
+    """Return the owner that the labels name, or None if a label is missing."""
     labels = dig(obj, "metadata", "labels", default={})
     namespace, name = labels.get(f"{group}/namespace"), labels.get(f"{group}/name")
     return ObjectKey(namespace, name) if namespace and name else None
@@ -74,11 +75,11 @@ def own(
     labels: Mapping[str, str] = _NOTHING,
     annotations: Mapping[str, str] = _NOTHING,
 ) -> Json:
-    """Return the object as it is applied: common metadata and owner labels on, leftovers off.
+    """Return the object to apply: with common metadata and owner labels, without server fields.
 
-    Common metadata wins over the manifest's, the owner labels over both. What only the server
-    may set is dropped, and so is kubectl's copy of the manifest. ``stringData`` is folded into
-    ``data``, because the server keeps no record of who owns a write-only field.
+    Common metadata win over the manifest's, and the owner labels over both. Fields that only the
+    server may set are dropped, and so is kubectl's copy of the manifest. ``stringData`` is merged
+    into ``data``, because the server keeps no owner of a write-only field.
     """
     metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k not in _SERVER_SET}
     metadata["labels"] = {**(metadata.get("labels") or {}), **labels, **owner.labels}

@@ -1,4 +1,4 @@
-"""Keeps two contents of one object out of one second, so that others can tell them apart.
+"""Keep two different contents of an object out of one second, so that watchers can tell them apart.
 
 Timestamps in managedFields have whole seconds. If an apply only drops fields, in the second of the
 apply before it, the entry looks as if another writer had removed these fields. A process that
@@ -20,10 +20,10 @@ _SECOND: Final = 1.0
 
 
 class Pace:
-    """What was written to one cluster within the last second.
+    """The objects that were written to one cluster within the last second.
 
-    What an earlier process wrote just before this one began is not known, so everything that
-    exists counts as written at the start.
+    The last writes of an earlier process are unknown, so at the start every existing object counts
+    as just written.
     """
 
     def __init__(

@@ -1,8 +1,7 @@
-"""What is kept of a live object: enough to see drift and health, nothing else.
+"""The cached part of a live object: enough to detect drift and health.
 
-An object of several kilobytes becomes a few hundred bytes: who it is, a digest of the fields that
-we own, who else writes to it, and its health. Health is judged here, where the whole object
-is at hand.
+An object of several kilobytes becomes a few hundred bytes: its identity, a digest of our fields,
+the other managers, and its health. Health is computed here, where the whole object is available.
 """
 
 import sys
@@ -23,11 +22,12 @@ _decode: Final = msgspec.json.Decoder()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Live:
-    """A live object, as far as it concerns us.
+    """The relevant part of a live object.
 
-    ``entry`` is the digest of our managedFields entry and ``stamp`` its time, ``rule`` the key of
-    the CEL rule that judged the health (empty for the built-in ones). ``kept`` tells that its marks
-    forbid to delete it, ``leaving`` that it is being deleted.
+    - ``entry`` is the digest of our managedFields entry, ``stamp`` is its time.
+    - ``rule`` is the key of the CEL rule for ``health``; empty for a built-in rule.
+    - ``kept`` tells that its marks forbid its deletion.
+    - ``leaving`` tells that it is being deleted.
     """
 
     uid: str
@@ -42,10 +42,11 @@ class Live:
     leaving: bool = False
 
     def changed_by(self, old: "Live | None") -> tuple[str, ...]:
-        """Return the managers who have written since ``old``.
+        """Return the managers that have written since ``old``.
 
-        That is whose stamp is another. Within one second it stays, and it is who owns other fields
-        now than then, which may be because something was taken from them, too.
+        These are the managers whose entry has another time. If all times are within one second,
+        these are the managers whose fields differ, which may also be because others took fields
+        from them.
         """
         if old is None:
             return ()
@@ -106,5 +107,5 @@ def rule_key(rules: tuple[Rule, ...], gvk: GroupVersionKind) -> str:
 
 
 def older(version: str, other: str) -> bool:
-    """Tell whether ``version`` comes before ``other`` (numbers, KEP-5504); no if incomparable."""
+    """Tell whether ``version`` is before ``other`` (numbers, KEP-5504); False if incomparable."""
     return version.isdecimal() and other.isdecimal() and int(version) < int(other)

@@ -28,12 +28,14 @@ Policy = Literal["MirrorPrune", "Delete", "WaitForTermination", "Orphan"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pruned:
-    """What became of the objects.
+    """The result for each object.
 
-    ``deleted`` were there and are being deleted, ``terminating`` were before, ``gone`` had
-    vanished, ``protected`` carry a mark that forbids it, ``released`` belong to somebody else by
-    now, ``failed`` were refused. ``held`` are those of ``deleted`` and ``terminating`` that still
-    exist, with the finalizers that hold them.
+    - ``deleted`` existed and are now being deleted; ``terminating`` were being deleted before.
+    - ``gone`` did not exist.
+    - ``protected`` have a mark that forbids their deletion.
+    - ``released`` belong to another owner.
+    - ``failed`` were refused by the server.
+    - ``held`` are those of ``deleted`` and ``terminating`` that still exist, with their finalizers.
     """
 
     deleted: tuple[ObjectRef, ...] = ()
@@ -46,7 +48,7 @@ class Pruned:
 
     @property
     def survivors(self) -> tuple[ObjectRef, ...]:
-        """Return what stays in the inventory."""
+        """Return the objects that stay in the inventory."""
         held = (ref for ref, _ in self.held)
         return (*self.protected, *(ref for ref, _ in self.failed), *held)
 
@@ -69,12 +71,12 @@ async def prune(
     find: Find = unseen,
     concurrency: int = 8,
 ) -> Pruned:
-    """Delete these objects of ``owner``; a failure leaves the others to be deleted all the same.
+    """Delete these objects of ``owner``; a failure does not stop the deletion of others.
 
-    ``find`` returns what the watches show of an object; what they do not show is read.
+    ``find`` returns an object from the watches; other objects are read from the server.
 
     Raises:
-        ApiError: the server cannot be asked at all.
+        ApiError: the server cannot be reached.
     """
     fates: dict[ObjectRef, Fate | errors.ApiError] = {}
     held: dict[ObjectRef, tuple[str, ...]] = {}
@@ -136,11 +138,12 @@ def deletes(policy: str, *, prunes: bool) -> bool:
 async def _delete(
     api: client.Client, ref: ObjectRef, owner: Owner, seen: Live | None
 ) -> tuple[Fate, Json]:
-    """Return what became of an object, and what is left of it if it was to go."""
+    """Return the result for one object, and the object if it still exists."""
     try:
         shown = await scope.served(api, ref)
         if shown is None:
-            return "gone", {}  # a kind that is served no more took its objects along
+            # The objects of a kind that is no longer served were deleted with it.
+            return "gone", {}
         if seen is not None and seen.owner == owner.key and not (seen.kept or seen.leaving):
             with contextlib.suppress(errors.ConflictError):  # it has changed since: read it
                 uid, version = seen.uid, seen.resource_version
@@ -167,7 +170,7 @@ async def _judge(api: client.Client, ref: ObjectRef, owner: Owner) -> tuple[Fate
 
 
 def _finalizers(obj: Json) -> tuple[str, ...]:
-    """Return the finalizers; those of a Namespace stand in its spec."""
+    """Return the finalizers; a Namespace has them in its spec."""
     places = ("metadata", "spec") if obj.get("kind") == "Namespace" else ("metadata",)
     return tuple(str(name) for at in places for name in dig(obj, at, "finalizers", default=()))
 

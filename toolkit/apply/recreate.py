@@ -42,7 +42,7 @@ def immutable(error: errors.ApiError) -> bool:
 
 
 def permit(obj: Json, owner: Owner) -> None:
-    """Refuse to recreate what holds other objects or data, unless it asks for that itself.
+    """Refuse to recreate an object that contains other data, unless the object itself allows it.
 
     Raises:
         InvalidError: the object is of such a kind.
@@ -57,10 +57,10 @@ def permit(obj: Json, owner: Owner) -> None:
 
 
 async def rehearse(api: client.Client, obj: Json) -> None:
-    """Have the server judge the manifest as a new object; nothing is created.
+    """Send a dry-run that creates the manifest as a new object.
 
     Raises:
-        ApiError: it would be refused.
+        ApiError: the server would refuse the creation.
     """
     path = (await api.mapper.resource(gvk_of(obj))).path(namespace=ref_of(obj).namespace)
     try:
@@ -93,6 +93,6 @@ async def remove(api: client.Client, live: Json, *, timeout: float) -> None:  # 
 
 
 def _all_immutable(causes: Iterable[errors.Cause]) -> bool:
-    # the reason alone does not tell: FieldValueForbidden is also said of combinations of fields
+    # The reason alone is not enough: FieldValueForbidden is also used for combinations of fields.
     found = [_IMMUTABLE.search(cause.message) is not None for cause in causes]
     return bool(found) and all(found)

@@ -1,9 +1,9 @@
-"""Under which name the server will know each object of a set.
+"""Resolve the namespace of each object of a set, as the server will store it.
 
-A namespace on a cluster-scoped object is dropped (kustomize sets one on kinds that it does not
-know), one that is missing is an error, and so is the same object twice: the inventory must hold
-the identity that the server has. A kind that is not served yet takes its scope from its CRD in the
-set.
+The namespace of a cluster-scoped object is dropped, because kustomize sets one on kinds that it
+does not know. A missing namespace is an error, and so is the same object twice: the inventory must
+have the identity of the stored object. The scope of a kind that is not served yet comes from its
+CRD in the set.
 """
 
 from collections import Counter
@@ -19,7 +19,7 @@ from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, gvk_of, key_
 async def resolve(
     api: client.Client, objects: Sequence[Json]
 ) -> tuple[tuple[Json, ...], list[Failure]]:
-    """Return the objects as they are addressed, and what is wrong with their names."""
+    """Return the objects with their namespaces, and failures for invalid names."""
     defined = _defined_scopes(objects)
     kinds = {gvk_of(obj) for obj in objects}
     namespaced = {gvk: await _namespaced(api, gvk, defined) for gvk in kinds}

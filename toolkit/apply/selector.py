@@ -27,7 +27,7 @@ _REQUIREMENT: Final = re.compile(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Matches objects; what is empty matches everything."""
+    """Matches objects; an empty field matches everything."""
 
     group: str = ""
     version: str = ""

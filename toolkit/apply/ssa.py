@@ -38,15 +38,15 @@ _NOTHING_KNOWN: Final[Mapping[Identity, Known]] = MappingProxyType({})
 _FIRST_PAUSE: Final = 0.05
 _MAX_PAUSE: Final = 2.0
 _SETTLE_SECONDS: Final = 5.0
-"""How long a new kind, schema or namespace may take to be seen by every part of the server."""
+"""How long a new kind, schema or namespace may take until all parts of the server know it."""
 _UNSETTLED: Final = ("field not declared in schema", "error looking up service account")
 
 
 async def _tell_nobody(_: Sequence[ObjectRef]) -> None:
-    """Stand in where nobody needs to know."""
+    """Do nothing: the default ``announce``."""
 
 
-async def apply(  # noqa: PLR0913 - what to apply, and what is known about it
+async def apply(  # noqa: PLR0913 - the objects, and the caches
     api: client.Client,
     objects: Sequence[Json],
     *,
@@ -57,17 +57,19 @@ async def apply(  # noqa: PLR0913 - what to apply, and what is known about it
     pace: Pace | None = None,
     announce: Announce = _tell_nobody,
 ) -> ChangeSet:
-    """Apply the objects, which ``ownership.own`` has prepared, and return what was done.
+    """Apply the objects, which ``ownership.own`` has prepared, and return the changes.
 
-    ``known`` holds what was applied before and is undrifted: where the payload is the same, no
-    request is made (a dry-run, with ``options.recheck``). ``find``, with a shared ``clock``, spares
-    the write of objects that a dry-run would leave as they are seen to be. A shared ``pace`` keeps
-    two contents of an object out of one second. ``announce`` is told the objects that are about to
-    be written, after the dry-runs and before the first write; nothing is written if it fails.
+    - ``known`` are earlier applied objects without drift: if the payload is the same, no request is
+      sent (with ``options.recheck`` a dry-run).
+    - ``find``, with a shared ``clock``, saves the write of objects that a dry-run shows as
+      unchanged.
+    - A shared ``pace`` keeps two contents of an object out of one second.
+    - ``announce`` gets the objects that are about to be written, after the dry-runs and before the
+      first write; if it fails, nothing is written.
 
     Raises:
-        ApplyError: objects were refused; ``changes`` tells what was written until then.
-        ApiError: the server cannot be asked at all.
+        ApplyError: objects were refused; ``changes`` has the objects written until then.
+        ApiError: the server cannot be reached.
     """
     if clock is not None:
         await clock.learn(api)
@@ -95,7 +97,7 @@ async def apply(  # noqa: PLR0913 - what to apply, and what is known about it
 
 @dataclass(slots=True, kw_only=True)
 class _Run:
-    """One apply: what is decided, and what is done so far."""
+    """One apply in progress: its decisions and its results so far."""
 
     api: client.Client
     options: ApplyOptions
@@ -107,9 +109,10 @@ class _Run:
     changes: list[Change] = field(default_factory=list)
 
     async def examine(self) -> None:
-        """Judge every object that can be judged before anything is written.
+        """Check every object that can be checked before anything is written.
 
-        Earlier stages go first, because what they will create decides what cannot be judged yet.
+        Earlier stages go first, because the objects that they create determine which others cannot
+        be checked yet.
         """
         definitions = {
             kind: _identity(obj)
@@ -120,7 +123,8 @@ class _Run:
         refused: list[Refusal] = []
         for stage in self.stages:
             pending = {identity for identity, one in self.checked.items() if _opens(one)}
-            # what the operator wants written first may be what later objects are refused without
+            # Later objects may be refused without the objects that the operator wants written
+            # first.
             lenient = stage.name == "resources" and self._opens_custom()
             found = await self._judge(
                 [o for o in stage.objects if pending.isdisjoint(order.needs(o, definitions))]
@@ -129,7 +133,7 @@ class _Run:
         self._raise(refused, step="dry-run")
 
     def writing(self) -> tuple[ObjectRef, ...]:
-        """Return what will be written, and what cannot be judged yet."""
+        """Return the objects that will be written, and those that cannot be checked yet."""
         objects = (ref_of(obj) for stage in self.stages for obj in stage.objects)
         checked = self.checked
         return tuple(
@@ -153,7 +157,7 @@ class _Run:
         return any(_opens(one) for stage in custom for one in self._checked(stage))
 
     async def _judge(self, objects: Sequence[Json]) -> list[Refusal]:
-        """Check the objects; return those that the server refuses."""
+        """Check the objects; return the refusals of the server."""
 
         async def check(obj: Json) -> Checked:
             return await self.examiner.check(obj, known=self.known.get(_identity(obj)))
@@ -169,7 +173,7 @@ class _Run:
         return refused
 
     async def _judge_late(self, objects: Sequence[Json]) -> None:
-        """Check what had to wait; what has just been written may take a moment to be seen."""
+        """Check the postponed objects; the server may need a moment to see those just written."""
         deadline = time.monotonic() + _SETTLE_SECONDS
         pause = _FIRST_PAUSE
         refused = await self._judge(objects)
@@ -197,7 +201,7 @@ class _Run:
         return written
 
     async def _wait(self, written: Iterable[Written]) -> None:
-        """Wait until what was just written is Current."""
+        """Wait until the written objects are Current."""
         deadline = time.monotonic() + self.options.stage_timeout
         for one in written:
             if one.object is None or one.change.action == "unchanged":

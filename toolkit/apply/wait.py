@@ -1,8 +1,8 @@
-"""Waiting for health without a worker that waits.
+"""Wait for health without occupying a worker.
 
-A wait is a set of objects and a deadline. It is looked at again only when the health of one of its
-objects changes, or when time is up; the caller is told when the verdict changes, and reads it. A
-new wait of the same owner replaces the earlier one, for example for a newer revision.
+A wait is a set of objects and a deadline. It is checked again only if the health of one of its
+objects changes, or the deadline has passed. The caller is notified if the verdict changes, and
+reads it. A new wait of the same owner replaces the earlier one, for example for a newer revision.
 
 No IO: health comes from a ``HealthView`` (``live``), time from the clock passed in.
 """
@@ -31,22 +31,22 @@ def vanishing(objects: Iterable[Json]) -> frozenset[Identity]:
 
 
 class HealthView(Protocol):
-    """Where health is read."""
+    """The source of health."""
 
     def health(self, owner: ObjectKey, ref: ObjectRef) -> Health | None:
-        """Return an object's health, None while it is not known."""
+        """Return the health of an object, or None if it is unknown."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verdict:
-    """How a wait stands: what is not Current yet, and how long it took or takes."""
+    """The state of a wait: the objects that are not Current yet, and the time it took so far."""
 
     state: State
     pending: tuple[tuple[ObjectRef, Health], ...]
     seconds: float
 
     def __str__(self) -> str:
-        """List what is not Current: ``Deployment/apps/web status: 'InProgress': Ready: 0/1``."""
+        """List objects not Current, as ``Deployment/apps/web status: 'InProgress': Ready: 0/1``."""
         lines = [
             f"{ref} status: '{found.status.value}': {found.message}"
             for ref, found in self.pending[:_MAX_SHOWN]
@@ -56,7 +56,7 @@ class Verdict:
 
 
 class Waits:
-    """All waits of a process; ``on_verdict`` is told the owner whose verdict changed."""
+    """All waits of a process; ``on_verdict`` gets the owner whose verdict has changed."""
 
     def __init__(
         self,
@@ -86,10 +86,11 @@ class Waits:
         fail_fast: bool = True,
         may_vanish: Collection[Identity] = (),
     ) -> Verdict:
-        """Wait for these objects, at most ``timeout`` seconds from now, and return how it stands.
+        """Begin to wait for these objects, at most ``timeout`` seconds, and return the verdict.
 
-        With ``fail_fast`` one Failed object ends the wait. Objects that ``may_vanish`` are done
-        when they are not found (see ``vanishing``). The verdict returned is not reported.
+        With ``fail_fast`` one Failed object ends the wait. Objects that ``may_vanish`` are done if
+        they do not exist (see ``vanishing``). ``on_verdict`` is not called for the returned
+        verdict.
         """
         now = self._monotonic()
         wait = _Wait(
@@ -112,7 +113,7 @@ class Waits:
         self._running.discard(owner)
 
     def verdict(self, owner: ObjectKey) -> Verdict | None:
-        """Return how the wait stands; a verdict other than waiting is final."""
+        """Return the verdict of the wait; a verdict other than waiting is final."""
         wait = self._waits.get(owner)
         return wait.verdict(self._monotonic()) if wait else None
 
@@ -126,7 +127,7 @@ class Waits:
             self._on_verdict(owner)
 
     def tick(self) -> None:
-        """Look again at what was not observable, and end the waits whose deadline has passed."""
+        """Check objects without a watch again, and end waits whose deadline has passed."""
         now = self._monotonic()
         for owner in tuple(self._running):
             wait = self._waits[owner]
@@ -143,7 +144,7 @@ class Waits:
             wait.open.pop(ref.identity, None)
             wait.met[ref.identity] = ref
         else:
-            # what was Current may have fallen back while others were waited for
+            # An object that was Current may have degraded while others were awaited.
             wait.met.pop(ref.identity, None)
             wait.open[ref.identity] = (ref, found)
 

@@ -25,7 +25,7 @@ _REFUSALS: Final = frozenset({401, 403, 404, 405})
 
 @dataclass(frozen=True, slots=True)
 class Scope:
-    """What a watch sees; ``namespace`` is None for a labelled one."""
+    """The objects of a watch; ``namespace`` is None for a labelled watch."""
 
     gvk: GroupVersionKind
     namespace: str | None = None
@@ -38,7 +38,7 @@ class Scope:
 
 @dataclass(slots=True, eq=False)
 class Watch(Generic[T]):
-    """A running watch and who needs it."""
+    """A running watch and its users."""
 
     scope: Scope
     informer: Informer[T]
@@ -68,7 +68,7 @@ class Watches(Generic[T]):
         self._group: asyncio.TaskGroup | None = None
 
     async def run(self) -> None:
-        """Run all watches, also those asked for later, until cancelled."""
+        """Run all watches, including those added later, until cancelled."""
         try:
             async with asyncio.TaskGroup() as self._group:
                 for watch in self._watches.values():
@@ -78,9 +78,9 @@ class Watches(Generic[T]):
             self._group = None
 
     def use(self, user: ObjectKey, wanted: Collection[Scope], *, labelled: bool) -> None:
-        """Say which labelled (or else plain) watches a user needs from now on.
+        """Set the labelled (or else plain) watches that a user needs from now on.
 
-        A watch that the server refused is tried afresh at once.
+        A watch that the server refused is tried again at once.
         """
         keys = {scope.key for scope in wanted}
         for key, watch in tuple(self._watches.items()):
@@ -100,7 +100,7 @@ class Watches(Generic[T]):
         return labelled or plain
 
     def used_by(self, user: ObjectKey) -> Iterator[Watch[T]]:
-        """Yield the watches that the user asked for."""
+        """Yield the watches of the user."""
         return (watch for watch in self._watches.values() if user in watch.users)
 
     def _open(self, scope: Scope) -> Watch[T]:
@@ -130,4 +130,4 @@ class Watches(Generic[T]):
                 async with asyncio.timeout(_START_SECONDS):
                     await informer.wait_synced()
             except TimeoutError:
-                return  # it goes on trying, but others may start
+                return  # This watch goes on trying, but others may start.

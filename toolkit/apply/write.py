@@ -30,10 +30,10 @@ async def write(
     *,
     whole: bool = True,
 ) -> Written:
-    """Do what the check found necessary and return the outcome, ``whole`` or with metadata alone.
+    """Write as the check decided, and return the outcome, ``whole`` or with metadata only.
 
     Raises:
-        ApiError: the server refuses it after all.
+        ApiError: the server refuses the write.
     """
     if checked.verdict == "skip":
         return Written(Change(ref=checked.ref, action="skipped"))
@@ -87,7 +87,7 @@ def _change(checked: Checked, obj: Json, manager: str, action: Action) -> Change
 async def _migrate(
     api: client.Client, checked: Checked, answer: Json, options: ApplyOptions
 ) -> None:
-    """Take other managers' fields; somebody who writes at the same time makes us read again."""
+    """Take over fields of other managers; after a concurrent write, read the object again."""
     ref, manager = checked.ref, options.manager
     for attempt in range(1, _MIGRATION_ATTEMPTS + 1):
         live = await api.get(ref.gvk, ref.name, ref.namespace)
