@@ -1,10 +1,9 @@
-"""What a store knows of an artifact beside its bytes: revision and metadata, as they were stored.
+"""Revision and metadata of a stored artifact, in a file beside it.
 
-Status tells of the newest artifact alone; the older ones, which stay for a while, have only this.
-It lies in a file of its own, ``.about-<file>``, so that stores from before it existed stay as they
-are, and anyone who does not know it passes it over. It names the digest of the content that it
-speaks of: what is left of another content, or of a writer that was killed in between, tells
-nothing.
+The status of an object describes only the newest artifact; older ones, which are retained for a
+while, have only this file. It is a separate file, ``.about-<file>``, so that older stores stay
+valid and other readers can ignore it. It has the digest of the content that it describes. A file
+that describes other content, or is left from a killed writer, is ignored.
 """
 
 from collections.abc import Mapping
@@ -38,10 +37,10 @@ class About(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Kept:
-    """An artifact in a store; revision and metadata are empty where nobody wrote them down.
+    """An artifact in a store; revision and metadata are empty if they were not recorded.
 
-    Times are in seconds since the epoch; ``expires`` is when it may be deleted, ``None`` while it
-    is among the newest.
+    Times are in seconds since the epoch. ``expires`` is the time at which the artifact may be
+    deleted; None while it is among the newest.
     """
 
     file: str
@@ -54,7 +53,7 @@ class Kept:
 
 
 def read(data: bytes, digest: str) -> About:
-    """Return what the file tells of content with this digest; nothing if it is of another."""
+    """Return the description of the content with this digest; empty if it is of other content."""
     try:
         about = untrusted.load_json(data, About, size=len(data))
     except untrusted.UntrustedError:

@@ -1,8 +1,9 @@
-"""Who may ask for more than to read: asked of the API server, so that RBAC is the only list.
+"""Authorize requests that do more than read a file, by asking the API server; RBAC has the rules.
 
-A token is a ServiceAccount's, made for one audience: it opens nothing else, and a token made for
-anything else does not open this. Anyone who may write the status of an ExternalArtifact may upload
-what that status names. Both answers are remembered for a few seconds, the token as a hash.
+A token belongs to a ServiceAccount and was created for one audience: it is not valid elsewhere, and
+other tokens are not valid here. A user who may write the status of an ExternalArtifact may upload
+the artifact of that status. Answers of the API server are cached for a few seconds, by a hash of
+the token.
 """
 
 import asyncio
@@ -33,7 +34,7 @@ VERB: Final = "update"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attributes:
-    """What somebody wants to do, as ``SubjectAccessReview.spec.resourceAttributes`` says."""
+    """The action of a request, as in ``SubjectAccessReview.spec.resourceAttributes``."""
 
     group: str
     resource: str
@@ -65,11 +66,11 @@ class Access:
         self._waiting = 0
 
     async def authenticate(self, authorization: str) -> User:
-        """Return who sent this ``Authorization`` header.
+        """Return the user of an ``Authorization`` header.
 
         Raises:
-            UnauthenticatedError: nobody that is known here.
-            TransientError: the API server does not answer, or too many ask at once.
+            UnauthenticatedError: the header has no valid token.
+            TransientError: the API server does not answer, or too many requests wait for it.
         """
         match = _BEARER.fullmatch(authorization)
         if match is None:
@@ -85,11 +86,11 @@ class Access:
         return user
 
     async def authorize(self, user: User, owner: Owner) -> None:
-        """Let pass who may upload for ``owner``, whether or not that exists.
+        """Require that the user may upload for ``owner``, whether or not the object exists.
 
         Raises:
-            AccessDeniedError: RBAC does not allow it; the text depends on the question alone.
-            TransientError: the API server does not answer, or too many ask at once.
+            AccessDeniedError: RBAC does not allow it; the message depends only on the request.
+            TransientError: the API server does not answer, or too many requests wait for it.
         """
         wanted = Attributes(
             group=GROUP,
@@ -107,10 +108,10 @@ class Access:
             )
 
     async def allows(self, user: User, wanted: Attributes) -> bool:
-        """Tell whether RBAC lets a user do something.
+        """Tell whether RBAC allows a user an action.
 
         Raises:
-            TransientError: the API server does not answer, or too many ask at once.
+            TransientError: the API server does not answer, or too many requests wait for it.
         """
         spec = reviews.question(user, resourceAttributes=asdict(wanted))
         key = reviews.key(spec)
@@ -145,8 +146,8 @@ class Access:
 _ASKING: Final = 8
 """Questions to the API server at a time."""
 _QUEUE: Final = 128
-"""Questions asked or waiting; one more is refused at once."""
+"""Limit of requests to the API server, running or waiting; one more is refused at once."""
 _REMEMBERED: Final = 1024
 _SECONDS: Final = 10.0
-"""How long an answer is believed, be it yes or no."""
+"""How long an answer is cached, whether positive or negative."""
 _BEARER: Final = re.compile(r"(?i:bearer) +(?P<token>[A-Za-z0-9._~+/-]{1,16384}=*)")

@@ -1,6 +1,6 @@
-"""How much may be uploaded: at a time, a minute, and in all, each namespace for itself.
+"""Quotas for uploads: concurrent, per minute and in total, for each namespace.
 
-What is stored is measured, not counted along, so a restart forgets nothing that matters.
+Stored bytes are measured in the store and not counted here, so a restart loses nothing.
 """
 
 import time
@@ -21,7 +21,7 @@ class Allowance:
 
     artifact_bytes: int = 256 << 20
     namespace_bytes: int = 2 << 30
-    """What the uploads of a namespace hold together, older ones in their retention included."""
+    """Quota for the uploads of a namespace together, including older ones in their retention."""
     at_once: int = 4
     namespace_at_once: int = 2
     namespace_a_minute: int = 60
@@ -40,7 +40,7 @@ class QuotaError(TransientError):
 
 
 class Measure(Protocol):
-    """What a store tells about its use."""
+    """Returns the bytes that a store uses."""
 
     async def usage(self, kind: str, namespace: str = "") -> Mapping[Owner, int]:
         """Return the bytes that owners of a kind hold."""
@@ -105,20 +105,20 @@ class Quota:
 
     @asynccontextmanager
     async def room(self, namespace: str, size: int) -> AsyncIterator[None]:
-        """Give the right to store ``size`` more bytes; one at a time, so that sums are right.
+        """Reserve ``size`` bytes for the block; one caller at a time, so that sums are right.
 
         Raises:
-            QuotaError: they would be too many.
+            QuotaError: the quota would be exceeded.
         """
         async with self._namespaces.of(namespace):
             await self.require(namespace, size)
             yield
 
     async def require(self, namespace: str, size: int) -> None:
-        """Refuse early what has no room now.
+        """Refuse an upload early if the quota would be exceeded now.
 
         Raises:
-            QuotaError: it would be too much.
+            QuotaError: the quota would be exceeded.
         """
         used = sum((await self._measure.usage(self._kind, namespace)).values())
         if used + size > self._limit:

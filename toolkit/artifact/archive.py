@@ -1,12 +1,12 @@
-"""Pack a directory into a tarball that depends on its content alone, and unpack one safely.
+"""Pack a directory into a reproducible tarball, and unpack an untrusted one safely.
 
-The form is Flux's (source-controller ``storage.go``): names relative to the root, regular files
+The format is Flux's (source-controller ``storage.go``): names relative to the root, regular files
 and directories only, owner 0, no times, mode 0600 (0700 if executable), 0750 for directories.
-Entries are sorted and the gzip header carries no name and no time, so equal trees give equal bytes
-and a digest identifies the content. Unpacking trusts nothing: links are never made, nothing is
-written through or twice, and the limits hold while the bytes come out of the decompressor.
+Entries are sorted and the gzip header has no name and no time, so equal trees give equal bytes, and
+a digest identifies the content. Unpacking trusts nothing: it creates no links, writes nothing
+through a link or twice, and checks the limits while it decompresses.
 
-Both functions block: call them in a thread. Memory stays flat, whatever the size.
+Both functions block: call them in a thread. Memory use does not depend on the size.
 """
 
 import errno
@@ -32,7 +32,7 @@ REASON: Final = "ArchiveOperationFailed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Packed:
-    """What a tarball came out as: ``sha256:<hex>`` and its size in bytes."""
+    """The result of packing: digest ``sha256:<hex>`` and size in bytes."""
 
     digest: str
     size: int
@@ -90,7 +90,7 @@ def unpack(
         reader = tarball.Reader(file, limit=_unpacked_limit(bounds), checkpoint=checkpoint)
         budget = _Budget(bounds)
         for member, name in _admitted(reader, budget):
-            # 3. Only what cannot point anywhere is made, and nothing on top of anything else.
+            # 3. Create only files and directories, and overwrite nothing.
             if member.is_directory:
                 _make_directory(into, name, made, budget, stated=True)
             elif member.is_file:
@@ -116,7 +116,7 @@ def check(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """A file in a tarball; its content can be read until the next one is asked for."""
+    """A file in a tarball; its content can be read until the next file is requested."""
 
     name: str
     size: int
@@ -127,10 +127,10 @@ class Found:
 def files(
     source: Path, bounds: Limits = limits.DEFAULT, *, checkpoint: Checkpoint = threads.go_on
 ) -> Iterator[Found]:
-    """Yield the files of a tarball, and make nothing: raise where ``unpack`` would.
+    """Yield the files of a tarball without writing them; raise the errors of ``unpack``.
 
-    It is stricter in one thing: what comes after the last entry must be whole, too, because others
-    who unpack it may look at that.
+    In addition, the data after the last entry must be valid too, because other programs that unpack
+    the tarball may read it.
     """
     names: dict[str, bool] = {"": True}
     with open_regular(source) as file:
@@ -180,10 +180,10 @@ def _bounded(size: int) -> None:
 
 
 def open_regular(path: Path) -> FileIO:
-    """Open a regular file; what else has its name is neither followed nor waited for.
+    """Open a regular file without following links or blocking.
 
     Raises:
-        TransientError: it is something else.
+        TransientError: the path is not a regular file.
         OSError: the disk failed, or there is no such file.
     """
     try:
@@ -244,7 +244,7 @@ class _Budget:
 
 
 class _Gzip:
-    """Compresses into a file, and digests what goes there."""
+    """Compresses into a file, and computes the digest of the output."""
 
     def __init__(self, out: IO[bytes]) -> None:
         self._out = out
@@ -269,7 +269,7 @@ class _Gzip:
 
 def _file(tree: Path, entry: Entry, budget: _Budget) -> Iterator[bytes]:
     """Yield header and content of a file, padded to whole blocks."""
-    # The walk saw a regular file; whatever stands there by now must not be followed or waited for.
+    # The walk saw a regular file; if it was replaced since, do not follow a link or block.
     descriptor = beneath.opened(tree, entry.name.split("/"), os.O_RDONLY | os.O_NONBLOCK)
     with open(descriptor, "rb", buffering=0) as file:  # noqa: PTH123  # a descriptor, no path
         status = os.fstat(descriptor)
@@ -313,12 +313,12 @@ def _note(names: dict[str, bool], directory: str, budget: _Budget, *, stated: bo
 
 
 def _unpacked_limit(bounds: Limits) -> int:
-    """Return how much a tarball may decompress to: content, and per entry headers and padding."""
+    """Return the limit for decompressed bytes: content, and headers and padding per entry."""
     return bounds.total_bytes + bounds.entries * 4 * tarfile.BLOCKSIZE
 
 
 def _segments(name: str) -> list[str]:
-    """Split a member's name; ``.`` stands for the root itself."""
+    """Split the name of an entry; ``.`` is the root itself."""
     segments = name.split("/")
     if name.startswith("/") or "\0" in name or ".." in segments:
         raise TransientError(
@@ -334,9 +334,10 @@ def _segments(name: str) -> list[str]:
 def _make_directory(
     into: Path, name: str, made: set[str], budget: _Budget, *, stated: bool
 ) -> None:
-    """Make ``name`` and what is missing above it; ``made`` spares asking the disk.
+    """Create directory ``name`` and its missing parents; ``made`` caches the existing ones.
 
-    What no entry ``stated`` counts like one: else a long path would be many directories for free.
+    A directory without an entry of its own (``stated``) counts like an entry, so that a long path
+    does not create many directories for free.
     """
     if not name or name in made:
         return

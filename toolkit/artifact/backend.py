@@ -56,16 +56,16 @@ class Address:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What both kinds of store need. ``root`` holds the artifacts, or what passes through."""
+    """The settings of both kinds of store. ``root`` has the artifacts, or temporary files."""
 
     root: Path
     advertised: str
     retention_ttl: float = 60.0
     retention_records: int = 2
     cache_bytes: int = 2 << 30
-    """How much of what was read from a bucket stays on the local disk."""
+    """Size of the local cache for artifacts that were read from a bucket."""
     namespace_bytes: int = 0
-    """How much the artifacts of one namespace may take together; 0: as much as there is."""
+    """Quota for the artifacts of one namespace in bytes; 0 means no quota."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,12 +88,12 @@ async def open_store(
     cloud: Cloud | None = None,
     environment: Mapping[str, str] = os.environ,
 ) -> Opened:
-    """Open the store that ``--storage-backend`` names: nothing is the local directory.
+    """Open the store of ``--storage-backend``; empty means the local directory.
 
-    A bucket that does not answer is not an error yet: the objects that need it will say so.
+    If a bucket does not answer, this is no error yet: the objects that need it will report it.
 
     Raises:
-        StalledError: the URL is none, or the credentials are incomplete.
+        StalledError: the URL is invalid, or the credentials are incomplete.
     """
     address = parse(backend)
     if address is None:
@@ -274,7 +274,7 @@ async def _nothing() -> None:
 
 
 async def _look(objects: ObjectStore, address: Address) -> None:
-    """Tell the operator early what every object will say otherwise."""
+    """Log early if the bucket does not answer, before the objects report it."""
     try:
         async for _ in objects.list(f"{address.prefix}{layout.LINK}"):
             break

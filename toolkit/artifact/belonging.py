@@ -1,9 +1,9 @@
-"""Whose artifact it is: the one that an object's status names must be the object's own.
+"""Whether an artifact belongs to the object whose status names it.
 
-The status of an ExternalArtifact is written by third parties. One that names a neighbour's artifact
-would have a consumer fetch it, who gets through to the store where its tenants do not, and knows it
-by its digest. So an address that has the store's form has to name the object itself, wherever it
-is; what third parties serve elsewhere, by other forms, is theirs. Pure.
+Third parties write the status of an ExternalArtifact. If it named the artifact of another tenant, a
+controller would fetch it, because the controller can reach the store where tenants cannot. So a URL
+in the form of the store must name the object itself. Third parties may serve artifacts elsewhere
+under URLs of other forms. Pure.
 """
 
 from typing import Final
@@ -26,7 +26,7 @@ def require_own(artifact: Artifact, owner: Owner) -> None:
         TransientError: it is; or it is not an address at all.
     """
     try:
-        # As a server will understand it: decoded, and without the dots that lead elsewhere.
+        # Decode the path and resolve dots, as a server will do.
         segments = [part for part in URL(artifact.url).path.split("/") if part]
     except ValueError as exc:
         raise _refused(artifact, owner, "that cannot be read") from exc

@@ -1,8 +1,8 @@
-"""Open what lies below a directory in which a worker may still be at work: no link is followed.
+"""Open paths below a directory in which a worker may still run, without following links.
 
-A worker cannot leave its directories, but it can leave links there, or put one in the place of a
-directory that was looked at a moment ago. The controller has more rights, and must not be led out
-by them. So a path is opened name by name, the directory that it starts from included.
+A worker cannot leave its directories. But it can create links there, and replace a directory that
+was checked a moment ago by a link. The controller has more rights, so it must not follow them. So a
+path is opened name by name, including the directory from which it starts.
 """
 
 import os

@@ -48,8 +48,8 @@ Write: TypeAlias = Callable[[Checkpoint], Packed]
 class BucketStorage:
     """``Store`` in a bucket, below ``prefix`` (empty, or ending in a slash).
 
-    ``quick`` and ``bulk`` reach the same bucket; what is asked of ``quick`` is small, and its
-    deadline should be too. What is on its way lies in ``scratch``, what was read in ``cache``.
+    ``quick`` and ``bulk`` access the same bucket; requests of ``quick`` are small and have a short
+    deadline. ``scratch`` has temporary files, ``cache`` has artifacts that were read.
     ``advertised`` is host and port of the URLs.
     """
 
@@ -82,7 +82,7 @@ class BucketStorage:
         self._due: dict[str, float] = {}
         self._downloads = asyncio.Semaphore(_DOWNLOADS)
 
-    async def store(  # noqa: PLR0913  # what an artifact is
+    async def store(  # noqa: PLR0913  # the fields of an artifact
         self,
         owner: Owner,
         *,
@@ -92,13 +92,13 @@ class BucketStorage:
         ignore: Ignore,
         metadata: Mapping[str, str] = NO_METADATA,
     ) -> Artifact:
-        """Pack ``tree`` and keep it as the owner's newest artifact.
+        """Pack ``tree`` and store it as the owner's newest artifact.
 
         Raises:
             StalledError: a name cannot be part of a path.
-            TransientError: the tree cannot be packed, the local disk is full, or the bucket did not
-                take it; what was stored before is untouched.
-            QuotaError: the namespace would have too much; likewise.
+            TransientError: the tree cannot be packed, the local disk is full, or the bucket refused
+                a write; earlier artifacts stay.
+            QuotaError: the quota of the namespace would be exceeded; earlier artifacts stay.
         """
         path = owner.file(filename)
         async with self._owners.of(owner.path), spool.directory(self._scratch) as directory:
@@ -137,11 +137,12 @@ class BucketStorage:
 
     @asynccontextmanager
     async def local(self, artifact: Artifact) -> AsyncIterator[Path]:
-        """Give the artifact as a file on this machine; read it only.
+        """Yield the artifact as a local file, for reading only.
 
         Raises:
-            StalledError: the path is not one in a store.
-            TransientError: there is none, or not with this digest, or the bucket does not answer.
+            StalledError: the path is not valid in a store.
+            TransientError: there is no such artifact, its digest differs, or the bucket does not
+                answer.
         """
         path = layout.require_path(artifact.path)
 
@@ -165,7 +166,7 @@ class BucketStorage:
         return f"http://{self._advertised}/{path}"
 
     async def open(self, path: str) -> Readable | None:
-        """Open an artifact, or what a ``latest`` link leads to; ``None`` if there is none.
+        """Open an artifact, or the target of a ``latest`` link; None if there is none.
 
         The caller closes the file.
 
@@ -190,10 +191,10 @@ class BucketStorage:
         raise TransientError(f"artifact '{asked}' is being replaced", reason=REASON)
 
     async def intact(self, artifact: Artifact) -> bool:
-        """Tell whether the artifact is there and has its digest: one HEAD, as a rule.
+        """Tell whether the artifact exists and has its digest; this usually costs one HEAD.
 
         Raises:
-            TransientError: the bucket does not answer; that is no reason to fetch anew.
+            TransientError: the bucket does not answer; that is no reason to fetch the source again.
         """
         try:
             path = layout.require_path(artifact.path)
@@ -205,14 +206,14 @@ class BucketStorage:
                 return False
             if found.digest:
                 return found.digest == artifact.digest
-            # Nobody vouches for it: a writer was killed, or the bucket is a copy of another.
+            # There is no valid record: a writer was killed, or the bucket is a copy of another.
             if not await self._holds(path, found.object, artifact.digest):
                 return False
             await self._ledger.vouch(path, found.object, artifact.digest)
             return True
 
     async def kept(self, owner: Owner) -> tuple[Kept, ...]:
-        """Return the owner's artifacts, the newest first; what has no digest is none.
+        """Return the owner's artifacts with a digest, the newest first.
 
         Raises:
             TransientError: the bucket does not answer.
@@ -232,9 +233,9 @@ class BucketStorage:
         return store.kept(artifacts, abouts=abouts, ttl=ttl, records=records)
 
     async def collect(self, owner: Owner, *, current: Artifact | None) -> tuple[str, ...]:
-        """Delete artifacts past their retention, never ``current``; return their names.
+        """Delete expired artifacts, never ``current``; return their names.
 
-        Nothing is asked of the bucket before one can be.
+        No request is sent before an artifact can have expired.
 
         Raises:
             TransientError: the bucket does not answer.
@@ -312,7 +313,8 @@ class BucketStorage:
             written = await self._bulk.write(self._ledger.key(path), file)
         found = await self._ledger.head(path)
         ours = found is not None and (written.etag or found.etag) == found.etag
-        # Another writer may have come after us; we vouch for no more than what we know or read.
+        # Another writer may have replaced the object, so record only a digest that is known or
+        # read.
         if found is None or not (ours or await self._holds(path, found, packed.digest)):
             raise TransientError(
                 f"artifact '{path}' was replaced while it was stored: is another source "
@@ -332,16 +334,16 @@ class BucketStorage:
         return True
 
     async def _readable(self, path: str, found: Found) -> Readable | None:
-        """Open the content of an object if it has the digest that is claimed.
+        """Open the content of an object if it has the claimed digest.
 
         Raises:
-            ObjectChangedError: it is another one by now.
+            ObjectChangedError: the object has changed.
         """
 
         async def produce(directory: Path) -> int:
             return await self._read(path, found.object, found.claimed, directory)
 
-        # What is in the cache may come from another object, with the right content.
+        # The cached file may come from another object with the same content.
         key = found.digest or f"{found.claimed} {found.object.etag}"
         try:
             async with self._cache.use(key, produce) as extracted:
@@ -362,10 +364,10 @@ class BucketStorage:
         )
 
     async def _discard(self, path: str, found: Found) -> None:
-        """Delete an object that is damaged although its record speaks of it.
+        """Delete an object that is damaged although its record describes it.
 
-        Else the leader, who asks for no more than a HEAD, would take it for good. If it is a good
-        one by now, it is built once more than needed.
+        Otherwise the leader, which only sends a HEAD, would accept it forever. If the object was
+        repaired meanwhile, it is built once more than necessary.
         """
         self._ledger.distrust(path, found.object)
         if found.digest and not await self._holds(path, found.object, found.digest):
@@ -399,7 +401,7 @@ class BucketStorage:
         names = retention.expired(artifacts, current=keep, now=now, ttl=ttl, records=records)
         left = [file for file in artifacts if file.name not in names]
         stale = _stale_records(files, left, before=now - ttl)
-        # The file goes first: a record without one vouches for nothing.
+        # Delete the file first: a record without its file is invalid.
         await self._ledger.delete(f"{here}/{name}" for name in names)
         self._room.freed(*(f"{here}/{name}" for name in names))
         await self._ledger.delete(f"{here}/{name}" for name in stale)
@@ -408,14 +410,14 @@ class BucketStorage:
 
 
 _LOOKS: Final = (0.0, 0.2, 0.8)
-"""Seconds before each look at an object that no record speaks of."""
+"""Seconds before each look at an object without a record."""
 _SLASHES: Final = 3
 _DOWNLOADS: Final = 8
-"""Objects that are read at a time: what is being read has no other bound on the local disk."""
+"""Limit for concurrent downloads, because their files are not limited otherwise."""
 
 
 class _OtherContentError(TransientError):
-    """An object is not what its record, or the one who asks, says."""
+    """An object does not have the digest of its record, or of the caller."""
 
 
 def _stored(found: Object, here: str, now: float) -> Stored:

@@ -1,7 +1,7 @@
-"""As whom this process asks the bucket that the operator keeps artifacts in.
+"""The credentials of this process for the operator's bucket of artifacts.
 
-The first there is: a mounted Secret, the environment's keys, the cloud's identity of the pod. What
-the kubelet renews in place is read again; nothing of it is ever logged.
+The first one of these is used: a mounted Secret, keys in the environment, the identity of the Pod
+at its cloud provider. Files that the kubelet updates are read again. Nothing is logged.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ logger = logging.getLogger(__name__)
 REASON: Final = "StorageOperationFailed"
 
 Lend: TypeAlias = Callable[[], Awaitable[SessionKeys | Bearer]]
-"""Asks the cloud who we are; cached there."""
+"""Returns credentials from the cloud provider, which caches them."""
 
 
 def credentials(
@@ -81,7 +81,7 @@ _RENEW_SECONDS: Final = 60.0
 
 
 class _Lent:
-    """What a cloud lends, in the store's words."""
+    """Credentials of a cloud provider in the form for the store."""
 
     def __init__(self, lend: Lend) -> None:
         self._lend = lend
@@ -98,7 +98,7 @@ class _Lent:
 
 
 class _Mounted:
-    """Keys in a directory, read again every minute; what is half-written does not count."""
+    """Keys in a directory, read again every minute; half-written keys are ignored."""
 
     def __init__(
         self, provider: Provider, directory: Path, first: Direct, now: Callable[[], float]

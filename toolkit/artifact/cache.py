@@ -1,8 +1,8 @@
-"""Extracted artifacts on disk: one copy per key, kept while used and as long as there is room.
+"""Extracted artifacts on disk: one copy per key, kept while used and while there is space.
 
-The first caller does the work and the others wait for it; if one gives up, the others get it still.
-Each cache claims a directory of its own (`scratch`), so that the leftovers of a killed process are
-found and removed.
+The first caller extracts the artifact, and others wait for it, even if the first one is cancelled.
+Each cache uses its own directory (`scratch`), so that files of a killed process are found and
+removed.
 """
 
 import asyncio
@@ -22,7 +22,7 @@ Produce: TypeAlias = Callable[[Path], Awaitable[int]]
 
 
 class Extracted:
-    """One unpacked artifact. Everybody shares it, nobody may change it."""
+    """One unpacked artifact, shared by all users; it must not be changed."""
 
     def __init__(self, path: Path, size: int) -> None:
         self.path = path
@@ -67,13 +67,13 @@ class Cache:
 
     @property
     def own(self) -> Path:
-        """Return the directory of this process, which goes with it, also if it is killed."""
+        """Return the directory of this process; it is removed at its end, even if it is killed."""
         if self._claim is None:
             raise RuntimeError("the cache is not open")
         return self._claim.path
 
     async def close(self) -> None:
-        """Stop what is in the making and remove everything."""
+        """Cancel running work and remove all files."""
         tasks = [slot.task for slot in self._slots.values()]
         for task in tasks:
             task.cancel()
@@ -85,9 +85,10 @@ class Cache:
 
     @asynccontextmanager
     async def use(self, key: str, produce: Produce) -> AsyncIterator[Extracted]:
-        """Give the copy called ``key``, made by ``produce`` if there is none.
+        """Yield the copy of ``key``; if there is none, ``produce`` makes it.
 
-        Raises what ``produce`` raised, to everybody who waited for it; the next one tries anew.
+        Raises the error of ``produce`` in all callers that waited for it; the next caller tries
+        again.
         """
         slot = self._slots.get(key)
         if slot is None or slot.failed:
@@ -110,10 +111,10 @@ class Cache:
         return Extracted(directory / CONTENT, size)
 
     async def _tidy(self, key: str, slot: _Slot) -> None:
-        """Stop work that nobody waits for, forget failures, and make room."""
+        """Cancel work without waiting callers, drop failures, and free space."""
         abandoned = not slot.users and not slot.task.done()
         if (abandoned or slot.failed) and self._slots.get(key) is slot:
-            # Anyone who comes now must not wait for what is being stopped.
+            # New callers must not wait for the work that is being cancelled.
             del self._slots[key]
         if abandoned:
             slot.task.cancel()

@@ -16,7 +16,7 @@ from toolkit.artifact.locks import Locks
 from toolkit.artifact.threads import Checkpoint
 
 ALGORITHMS: Final = ("sha256", "sha384", "sha512")
-"""Those that Flux can be told to use and Python has."""
+"""The algorithms that Flux can be configured to use and Python supports."""
 
 
 def of_file(
@@ -28,16 +28,16 @@ def of_file(
 
 
 class Digests:
-    """What is known of the files of one store."""
+    """A cache of the digests of files in one store."""
 
     def __init__(self) -> None:
         self._known: dict[str, tuple[_Identity, str]] = {}
         self._locks = Locks()
 
     async def of_open(self, path: Path, file: FileIO, algorithm: str = ALGORITHMS[0]) -> str:
-        """Return ``<algorithm>:<hex>`` of what ``file``, opened at ``path``, holds.
+        """Return ``<algorithm>:<hex>`` of the content of ``file``, opened at ``path``.
 
-        Those who ask at the same time wait for one reading. The position of the file moves.
+        Concurrent callers share one read. The position of the file changes.
         """
         async with self._locks.of(str(path)):
             if known := self._recall(path, file, algorithm):
@@ -61,7 +61,7 @@ class Digests:
         return digest
 
     def forget(self, path: Path) -> None:
-        """Drop what is known of a file that is gone."""
+        """Drop the digest of a deleted file."""
         self._known.pop(str(path), None)
 
     def _recall(self, path: Path, file: FileIO, algorithm: str) -> str:

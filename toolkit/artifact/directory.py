@@ -1,6 +1,6 @@
-"""One owner's files on a local disk: how they appear whole, and what lies beside them.
+"""The files of one owner on a local disk: atomic writes, and the files beside artifacts.
 
-Every write is a rename of something finished. The functions block; call them in a thread.
+Every write renames a finished file. The functions block; call them in a thread.
 """
 
 import contextlib
@@ -32,7 +32,7 @@ def unfinished(directory: Path) -> Iterator[tuple[Path, IO[bytes]]]:
 
 
 def vouch(target: Path, digest: str) -> None:
-    """Write down the digest beside the file; a reader in between finds the file damaged."""
+    """Write the digest file; a reader before it is written finds the file damaged."""
     if recorded(target) == digest:
         return
     with unfinished(target.parent) as (temporary, file):
@@ -51,7 +51,7 @@ def recorded(target: Path) -> str:
 
 
 def tell(target: Path, told: About) -> None:
-    """Write down revision and metadata beside the file."""
+    """Write the file with revision and metadata."""
     beside, data = target.parent / f"{layout.ABOUT}{target.name}", told.encoded()
     with contextlib.suppress(OSError):
         if beside.read_bytes() == data:
@@ -63,7 +63,7 @@ def tell(target: Path, told: About) -> None:
 
 
 def told(target: Path, digest: str) -> About:
-    """Return what was written down of a file with this digest."""
+    """Return the recorded revision and metadata of a file with this digest."""
     try:
         with (target.parent / f"{layout.ABOUT}{target.name}").open("rb") as file:
             return about.read(file.read(about.LIMIT + 1), digest)
@@ -100,7 +100,7 @@ def sync(directory: Path) -> None:
 
 
 def listed(directory: Path) -> tuple[list[Stored], list[Stored]]:
-    """Return the artifacts of a directory, and what somebody is or was writing there."""
+    """Return the artifacts of a directory, and the unfinished files."""
     files, half = [], []
     with contextlib.suppress(FileNotFoundError), os.scandir(directory) as listing:
         for entry in listing:
@@ -114,7 +114,7 @@ def listed(directory: Path) -> tuple[list[Stored], list[Stored]]:
 
 
 def below(root: Path, depth: int) -> Iterator[Path]:
-    """Yield the directories ``depth`` levels below ``root``; hidden ones and links are not ours."""
+    """Yield the directories ``depth`` levels below ``root``; hidden ones and links are skipped."""
     if depth == 0:
         yield root
         return

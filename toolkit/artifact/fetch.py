@@ -1,11 +1,11 @@
-"""The consumer's side: download an artifact, check its digest, extract it once, share the copy.
+"""Download an artifact, check its digest, extract it once per process, and share the copy.
 
-However many Kustomizations build from a revision, it is fetched and unpacked once per process.
-Nothing is unpacked before the bytes have the digest. Digests are not secrets, so a copy is found by
-its digest and by whose artifact it is: who names a neighbour's digest gets nothing by that.
+A revision is fetched and unpacked once per process, for any number of Kustomizations. Nothing is
+unpacked before the digest is checked. Digests are not secret, so a copy is found by its digest and
+its owner: a user who states the digest of another tenant's artifact gets no access to it.
 
-Who may write an ExternalArtifact chooses the address that is asked. So messages never quote what
-stands there: no digest, size, status or banner; a status is logged.
+The writer of an ExternalArtifact chooses the URL of the request. So messages never contain parts of
+the answer: no digest, size, status or banner. A status is logged.
 """
 
 import asyncio
@@ -71,7 +71,7 @@ class Fetcher:
         self._session = aiohttp.ClientSession(
             timeout=_TIMEOUT,
             connector=connector(Reach.NOT_METADATA),
-            # The bytes that the digest is of; nobody on the way may pack them again.
+            # The digest is of the raw bytes, so they must not be decompressed.
             auto_decompress=False,
             headers={"Accept-Encoding": "identity"},
             read_bufsize=_CHUNK,
@@ -169,7 +169,7 @@ def _require_digest(artifact: Artifact) -> str:
 
 
 def _require_content(response: aiohttp.ClientResponse, artifact: Artifact) -> None:
-    """Tell apart what is gone, what may come right, and what will not."""
+    """Require a successful answer; tell missing, temporary and permanent errors apart."""
     status = response.status
     if status != 200:
         logger.info("artifact not served", extra={"url": artifact.url, "status": status})
@@ -188,7 +188,7 @@ def _require_content(response: aiohttp.ClientResponse, artifact: Artifact) -> No
 
 
 async def _receive(content: aiohttp.StreamReader, artifact: Artifact, file: BufferedWriter) -> None:
-    """Write the body to ``file``, and require that it is what the source object names."""
+    """Write the body to ``file``, and require the digest of the source object."""
     hasher = hashlib.new(artifact.digest.partition(":")[0])
     size = 0
 
@@ -207,8 +207,8 @@ async def _receive(content: aiohttp.StreamReader, artifact: Artifact, file: Buff
             pending.clear()
     await asyncio.to_thread(keep, bytes(pending))
     if hasher.hexdigest() != artifact.digest.partition(":")[2]:
-        # Not which one: who may write an ExternalArtifact chooses the address, and the digest of
-        # a short answer tells what it is.
+        # Do not report the digest: the writer of an ExternalArtifact chooses the URL, and the
+        # digest of a short answer discloses its content.
         raise _failed(artifact, f"does not have the digest {artifact.digest} that its object names")
 
 

@@ -12,17 +12,17 @@ from typing import Final
 
 
 class PatternError(ValueError):
-    """A pattern cannot be understood; the message says why."""
+    """A pattern is invalid; the message says why."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pattern:
-    """A compiled pattern. What lies below a directory that matches is the caller's to exclude."""
+    """A compiled pattern. The caller must exclude the content of a matching directory."""
 
     negated: bool
     directories_only: bool
     segments: "tuple[re.Pattern[str] | None, ...]"
-    """One matcher a path segment; ``None`` stands for ``**``, any number of segments."""
+    """One matcher per path segment; None is ``**``, any number of segments."""
 
     def matches(self, parts: Sequence[str], *, is_directory: bool) -> bool:
         """Tell whether the path ``parts``, relative to where the pattern is written, matches."""
@@ -103,7 +103,7 @@ def _segment(name: str) -> re.Pattern[str]:
 
 
 def _pieces(name: str) -> list[str]:
-    """Translate what stands between the stars; every piece matches a fixed number of characters."""
+    """Translate the parts between the stars; each part matches a fixed number of characters."""
     pieces = [""]
     at = 0
     while at < len(name):

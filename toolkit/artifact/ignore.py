@@ -44,21 +44,21 @@ class Ignore:
 
     @classmethod
     def from_rules(cls, text: str | None, *, where: str = "spec.ignore") -> "Ignore":
-        """Compile rules; ``where`` is what an error calls their place.
+        """Compile rules; ``where`` names their place in errors.
 
         Raises:
-            StalledError: a rule cannot be understood (reason SourceIgnoreError).
+            StalledError: a rule is invalid (reason SourceIgnoreError).
         """
         return cls(tuple(_compile((text or "").splitlines(), where, StalledError)))
 
     def walk(self, tree: Path) -> Iterator[Entry]:
-        """Yield what stays, sorted within each directory, a directory before its content.
+        """Yield the entries that are not ignored, sorted, a directory before its content.
 
-        Symbolic links and special files are passed over. Blocks on the file system.
+        Symbolic links and special files are skipped. Blocks on the file system.
 
         Raises:
-            OSError: a directory cannot be read, or became a link.
-            TransientError: a ``.sourceignore`` cannot be understood (reason SourceIgnoreError).
+            OSError: a directory cannot be read, or was replaced by a link.
+            TransientError: a ``.sourceignore`` is invalid (reason SourceIgnoreError).
         """
         files = _read_files(tree)
         own = bool(self.rules) or any(files.values())
@@ -96,18 +96,18 @@ _NOT_SOURCE: Final = tuple(
 
 _BUILTIN: Final = -1
 _SPEC: Final = 1 << 30
-"""Ranks of the rules that no file holds; those of a file rank by how deep it lies."""
+"""Ranks of rules that are not in files; the rank of a rule in a file is its depth."""
 
 
 @dataclass(frozen=True, slots=True)
 class _Rule:
     rank: tuple[int, int]
-    """Where it is written, and in which line: a higher rule wins."""
+    """Depth of the file and number of the line; the rule with the higher rank wins."""
     pattern: Pattern
 
     @property
     def depth(self) -> int:
-        """Return how many segments of a path stand above the place of the rule."""
+        """Return the number of path segments above the rule."""
         return max(self.rank[0], 0) if self.rank[0] != _SPEC else 0
 
 
@@ -128,7 +128,7 @@ def _children(
     verdict: _Verdict,
     files: Mapping[tuple[str, ...], Sequence[Pattern]],
 ) -> Iterator[_Child]:
-    """Yield what lies directly in ``parts``, each with the rules in force there and its verdict."""
+    """Yield the children of ``parts``, each with the rules that apply there and the verdict."""
     own = _rank(files.get(parts, ()), len(parts))
     rules = sorted([*rules, *own], key=lambda rule: rule.rank, reverse=True) if own else rules
     for name, is_directory in beneath.listed(tree, parts):
@@ -155,7 +155,7 @@ def _rank(patterns: Iterable[Pattern], place: int) -> list[_Rule]:
 
 
 def _read_files(tree: Path) -> dict[tuple[str, ...], tuple[Pattern, ...]]:
-    """Return the rules of every ``.sourceignore``, by the directory that it lies in."""
+    """Return the rules of every ``.sourceignore``, by its directory."""
     found: dict[tuple[str, ...], tuple[Pattern, ...]] = {}
     pending: list[tuple[str, ...]] = [()]
     while pending:

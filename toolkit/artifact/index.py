@@ -1,11 +1,11 @@
-"""What is stored for a source object, told to those who may list such objects.
+"""Lists of the stored artifacts of a source object, for users who may list such objects.
 
 ``GET /<kind>/<namespace>/<name>/`` answers with a JSON document: ``backend``, and ``artifacts``,
-newest first, each with ``file``, ``digest``, ``size``, ``modified``, and where they are known
-``revision``, ``metadata`` and ``expires``. Anyone who reads a file must know its name, which holds
-a commit or a digest; an index would tell it, and names of tenants besides. So it takes a token that
-was made for it, and RBAC: the verb ``list`` on the kind in the namespace, the right to read the
-same names from the API server.
+newest first, each with ``file``, ``digest``, ``size``, ``modified``, and if known ``revision``,
+``metadata`` and ``expires``. To read a file, a client must know its name, which contains a commit
+or a digest. A list discloses these names, and names of tenants. So it needs a token for its
+audience, and the verb ``list`` on the kind in the namespace, which allows reading the same names
+from the API server.
 """
 
 import logging
@@ -23,7 +23,7 @@ from toolkit.errors import AccessDeniedError, PenstockError, StalledError
 logger = logging.getLogger(__name__)
 
 AUDIENCE: Final = "index.artifacts.penstock.dev"
-"""What tokens that open indexes are made for."""
+"""The audience of tokens for indexes."""
 
 
 class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
@@ -39,7 +39,7 @@ class Entry(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Index(msgspec.Struct, frozen=True, kw_only=True):
-    """What is stored for one object."""
+    """The stored artifacts of one object."""
 
     backend: str = ""
     """``local`` or ``bucket``."""
@@ -47,7 +47,7 @@ class Index(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Store(Protocol):
-    """What of a store is needed here."""
+    """The part of a store that is needed here."""
 
     @property
     def backend(self) -> Backend:
@@ -59,7 +59,7 @@ class Store(Protocol):
 
 
 class Indexes:
-    """Answers from ``store`` those whom ``access``, made for ``AUDIENCE``, lets in."""
+    """Serves the lists of ``store`` to users that ``access``, made for ``AUDIENCE``, allows."""
 
     def __init__(self, store: Store, *, access: Access) -> None:
         self._store = store
@@ -87,7 +87,7 @@ class Indexes:
             raise StalledError("this kind has no artifacts")
         owner = Owner(kind=kind.kind, namespace=names["namespace"], name=names["name"])
         _ = owner.path
-        # 3. They may list such objects there. One question a namespace: thousands may be asked for.
+        # 3. The user may list such objects in the namespace. One review per namespace is enough.
         wanted = Attributes(
             group=kind.group, resource=kind.plural, verb="list", namespace=owner.namespace
         )

@@ -1,6 +1,6 @@
-"""Take in one uploaded body: to a file, hashed, no longer than allowed, no slower than allowed.
+"""Receive an uploaded body: write it to a file, hash it, and enforce size and speed.
 
-What a header claims is believed only as a reason to refuse early.
+Headers are only used to refuse an upload early.
 """
 
 import asyncio
@@ -21,7 +21,7 @@ from toolkit.errors import PenstockError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pace:
-    """How slow a sender may be: it has the grace, and the time its bytes take at the rate."""
+    """The minimal speed of a sender: a grace time, plus the time for its bytes at the rate."""
 
     grace_seconds: float = 30.0
     bytes_per_second: int = 64 << 10
@@ -36,7 +36,7 @@ class TooSlowError(PenstockError):
 
 
 class DigestMismatchError(PenstockError):
-    """What came is not what the sender says it sent, or says so in a way nobody understands."""
+    """The digest of the body differs from the header, or the header is invalid."""
 
 
 async def receive(
@@ -45,9 +45,9 @@ async def receive(
     """Write the body to the new file ``into``; return its digest and size.
 
     Raises:
-        TooLargeError: it is longer than ``limit`` bytes.
-        TooSlowError: it comes slower than ``pace``.
-        DigestMismatchError: its digest is not what was claimed.
+        TooLargeError: the body is longer than ``limit`` bytes.
+        TooSlowError: the sender is slower than ``pace``.
+        DigestMismatchError: the digest is not the claimed one.
         OSError: the disk failed or is full, or the connection broke.
     """
     hashes = {name: hashlib.new(name) for name in {"sha256", *claims.digests}}
@@ -79,7 +79,7 @@ async def receive(
 
 @dataclass(frozen=True, slots=True)
 class Claims:
-    """What a sender says of its body: hex digests by algorithm."""
+    """The claims of a sender about its body: hex digests by algorithm."""
 
     digests: Mapping[str, str]
 
@@ -98,7 +98,7 @@ class Claims:
             digests[name] = value
         for instance in headers.get("Digest", "").split(","):
             label, _, encoded = instance.strip().partition("=")
-            # RFC 3230 leaves it to us which algorithms we know.
+            # RFC 3230 allows a server to ignore algorithms.
             if name := _RFC3230.get(label.lower(), ""):
                 value = _from_base64(encoded)
                 if not _is_hex(value, name) or digests.setdefault(name, value) != value:
@@ -116,7 +116,7 @@ _RFC3230: Final[Mapping[str, str]] = {"sha-256": "sha256", "sha-512": "sha512"}
 
 
 async def _next(content: aiohttp.StreamReader, started: float, size: int, pace: Pace) -> bytes:
-    """Return what has come, or nothing at the end."""
+    """Return the next bytes, or nothing at the end."""
     deadline = started + pace.grace_seconds + size / pace.bytes_per_second
     try:
         async with asyncio.timeout_at(deadline):

@@ -1,7 +1,7 @@
 """Names in the store: ``<kind>/<namespace>/<name>/<file>``, the same on disk and in URLs.
 
-Every name that comes from outside passes through here before it touches the file system. Names
-beginning with a dot are the store's own: unfinished files, and the digest beside each artifact.
+Every untrusted name is checked here before it is used in the file system. Names beginning with a
+dot are reserved for the store: unfinished files, and the digest beside each artifact.
 """
 
 import re
@@ -11,7 +11,7 @@ from typing import Final
 from toolkit.errors import StalledError
 
 UNFINISHED: Final = ".tmp-"
-"""Prefix of what is being written."""
+"""Prefix of files that are being written."""
 
 DIGEST: Final = ".digest-"
 """Prefix of the file that holds the digest of the artifact with the rest of the name."""
@@ -20,7 +20,7 @@ ABOUT: Final = ".about-"
 """Prefix of the file that tells revision and metadata of that artifact."""
 
 LINK: Final = ".link-"
-"""Prefix of the object that holds what the link with the rest of the name leads to."""
+"""Prefix of the object with the target of a link; the name of the link follows."""
 
 
 def require_name(part: str) -> str:
@@ -63,10 +63,10 @@ def is_link(name: str) -> bool:
 
 
 def latest(filename: str) -> str:
-    """Return the name of the link to the newest artifact, as Flux names it.
+    """Return the name of the link to the newest artifact, as in Flux.
 
-    ``index.yaml`` beside ``index-<hex>.yaml``, ``latest.tar.gz`` beside a chart's versions and
-    other archives, else ``latest`` with the extension.
+    It is ``index.yaml`` for ``index-<hex>.yaml``, ``latest.tar.gz`` for versions of a chart and
+    other archives, otherwise ``latest`` with the extension.
     """
     if filename.startswith("index-") and filename.endswith(".yaml"):
         return "index.yaml"

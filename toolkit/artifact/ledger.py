@@ -36,7 +36,7 @@ class Objects(Protocol):
         ...
 
     async def head(self, key: str) -> Object:
-        """Return what is known of an object. Raises ``ObjectNotFoundError``."""
+        """Return size and entity tag of an object. Raises ``ObjectNotFoundError``."""
         ...
 
     async def read(self, key: str, into: Path, *, limit: int, expect: Object | None = None) -> int:
@@ -55,7 +55,7 @@ class Objects(Protocol):
         ...
 
     async def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects; one that does not exist is deleted already."""
+        """Delete objects; missing objects are no error."""
         ...
 
 
@@ -63,8 +63,8 @@ class Objects(Protocol):
 class Found:
     """An artifact in the bucket.
 
-    ``digest`` is what a record says of this very object, and empty if none does; ``claimed`` is
-    what the record beside it says of whichever.
+    ``digest`` is the recorded digest of exactly this object, empty without a valid record.
+    ``claimed`` is the digest in the record, even if the record is of another object.
     """
 
     object: Object
@@ -96,7 +96,7 @@ class Ledger:
         self._told: OrderedDict[str, About] = OrderedDict()
 
     def key(self, path: str) -> str:
-        """Return the key of what lies at a path."""
+        """Return the key of the object for a path."""
         return f"{self._prefix}{path}"
 
     async def below(self, start: str) -> list[Object]:
@@ -107,7 +107,7 @@ class Ledger:
         ]
 
     async def find(self, path: str) -> Found | None:
-        """Look at an artifact; ``None`` if there is none."""
+        """Return an artifact with its record; None if there is no artifact."""
         found = await self.head(path)
         if found is None:
             return None
@@ -125,7 +125,7 @@ class Ledger:
         return Found(object=found, digest=record.digest, claimed=record.digest)
 
     async def head(self, path: str) -> Object | None:
-        """Look at an artifact, and at nothing beside it; ``None`` if there is none."""
+        """Return an artifact without its record; None if there is no artifact."""
         try:
             return await self._objects.head(self.key(path))
         except ObjectNotFoundError:
@@ -149,7 +149,7 @@ class Ledger:
             _bound(self._told, path, _TOLD)
 
     async def told(self, path: str, digest: str) -> About:
-        """Return what was written down of an artifact with this digest."""
+        """Return the recorded revision and metadata of an artifact with this digest."""
         known = self._told.get(path)
         if known is None or known.digest != digest:
             data = await self._small(_beside(path, layout.ABOUT), limit=about.LIMIT)
@@ -158,11 +158,11 @@ class Ledger:
         return known
 
     def believe(self, path: str, found: Object, digest: str) -> None:
-        """Remember what somebody read."""
+        """Cache a digest that was read or computed."""
         self._remember(path, _Record(digest=digest, size=found.size, etag=found.etag))
 
     def distrust(self, path: str, found: Object) -> None:
-        """Remember for a minute that an object is not what its record says."""
+        """Remember for a minute that an object does not have the digest of its record."""
         self._known.pop(path, None)
         self._distrusted[path] = found.etag, self._now() + _DISTRUST_SECONDS
         _bound(self._distrusted, path)
@@ -176,7 +176,7 @@ class Ledger:
             self._links[link] = name
 
     async def follow(self, path: str) -> str:
-        """Return the path that a link leads to, any other as it is, and nothing if none."""
+        """Return the target of a link; another path as it is; empty if there is none."""
         directory, _, name = path.rpartition("/")
         if not layout.is_link(name):
             return path
@@ -187,7 +187,7 @@ class Ledger:
             return ""
 
     async def delete(self, paths: Iterable[str]) -> None:
-        """Delete what lies at these paths, and what is remembered of it."""
+        """Delete the objects at these paths, and their cached records."""
         gone = tuple(paths)
         await self._objects.delete([self.key(path) for path in gone])
         for path in gone:
@@ -203,7 +203,7 @@ class Ledger:
         return record if record.digest.partition(":")[0] in ALGORITHMS else None
 
     async def _small(self, path: str, *, limit: int = _SMALL) -> bytes:
-        """Return the content of a small object, nothing if there is none."""
+        """Return the content of a small object; empty if there is none."""
         async with spool.directory(self._scratch) as directory:
             file = directory / "object"
             try:

@@ -1,4 +1,4 @@
-"""How large an artifact may be: the same bounds when it is packed and when it is unpacked."""
+"""Limits for the size of an artifact, the same for packing and unpacking."""
 
 from dataclasses import dataclass
 from typing import Final

@@ -5,7 +5,7 @@ from weakref import WeakValueDictionary
 
 
 class Locks:
-    """Hands out the same lock to all who ask for the same key at the same time."""
+    """Returns the same lock to all concurrent callers with the same key."""
 
     def __init__(self) -> None:
         self._locks: WeakValueDictionary[str, asyncio.Lock] = WeakValueDictionary()

@@ -1,8 +1,7 @@
-"""Remove what was stored for objects that are gone and had no finalizer.
+"""Remove the artifacts of deleted objects that had no finalizer.
 
-Nothing waits for the store when such an object is deleted. The process that follows its kind
-removes the artifacts of an object that it sees go. Now and then it holds all owners in the store
-against the API server, for what was missed.
+The process that watches a kind removes the artifacts of an object when it sees the deletion. To
+find missed deletions, it regularly compares all owners in the store with the API server.
 """
 
 import asyncio
@@ -16,11 +15,11 @@ from toolkit.errors import TransientError
 logger = logging.getLogger(__name__)
 
 Exists = Callable[[Owner], Awaitable[bool]]
-"""Asks the API server itself, not a cache that may lag. Raises ``TransientError`` if in doubt."""
+"""Asks the API server, not a cache that may lag. Raises ``TransientError`` if unsure."""
 
 
 class Store(Protocol):
-    """What of a store is needed here."""
+    """The part of a store that is needed here."""
 
     async def usage(self, kind: str, namespace: str = "") -> Mapping[Owner, int]:
         """Return the bytes that owners of a kind hold."""

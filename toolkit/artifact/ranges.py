@@ -1,7 +1,7 @@
-"""Conditional and range requests, decided from headers alone (RFC 9110, sections 13 and 14).
+"""Conditional and range requests, evaluated from headers only (RFC 9110, sections 13 and 14).
 
-Only what a file server needs: strong entity tags, one byte range. Several ranges, and units other
-than bytes, are answered with the whole file, as the RFC allows.
+This is the part that a file server needs: strong entity tags, one byte range. Requests with several
+ranges, or units other than bytes, are answered with the whole file, as the RFC allows.
 """
 
 import re
@@ -13,7 +13,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Plan:
-    """What to answer: the status, and which bytes go with it."""
+    """The answer: its status, and the bytes to send."""
 
     status: int
     start: int = 0
@@ -39,7 +39,7 @@ _RANGE: Final = re.compile(r"bytes=(?:(?P<first>\d{1,18})-(?P<last>\d{1,18})?|-(
 
 
 def _range(header: str, size: int) -> Plan:
-    """Return the one range of bytes that is asked for: first-last, first-, or the last so many."""
+    """Return the requested range of bytes: first-last, first-, or a suffix length."""
     match = _RANGE.fullmatch(header)
     if match is None:
         return Plan(status=200, length=size)

@@ -19,16 +19,16 @@ class Stored:
 def expired(
     files: Iterable[Stored], *, current: str, now: float, ttl: float, records: int
 ) -> tuple[str, ...]:
-    """Return what is older than ``ttl`` and not among the newest ``records``; never ``current``.
+    """Return files older than ``ttl`` and not among the newest ``records``; never ``current``.
 
-    Consumers that were told of an older artifact a moment ago can still fetch it
-    (``--artifact-retention-ttl``, ``--artifact-retention-records``).
+    Users of an older artifact can still fetch it for a while (``--artifact-retention-ttl``,
+    ``--artifact-retention-records``).
     """
     return tuple(file.name for file in _spare(files, current, records) if now - file.modified > ttl)
 
 
 def next_expiry(files: Iterable[Stored], *, current: str, ttl: float, records: int) -> float:
-    """Return when the next of these files will expire, if nothing new comes; infinity if none."""
+    """Return when the next of these files expires, without a new one; infinity if none does."""
     return min((file.modified + ttl for file in _spare(files, current, records)), default=math.inf)
 
 

@@ -1,11 +1,11 @@
-"""How much each namespace keeps in the artifact store, and that it is not more than it may.
+"""Quotas: the bytes of each namespace in the artifact store, and their limit.
 
-Sizes are those of the files on the medium, older artifacts in their retention included. They are
-measured when a process first writes, and again every ten minutes, because other replicas may have
-written to a bucket; in between they are counted along, so that a write costs the same however much
-is stored. Nothing is kept that a restart could lose.
+Sizes are those of the stored files, including older artifacts in their retention. They are measured
+before the first write of a process, and again every ten minutes, because other replicas may have
+written to a bucket. In between, writes are counted, so the cost of a write does not depend on the
+stored amount. A restart loses nothing.
 
-Not counted are what is on its way, caches, and the digests and links beside the files.
+Temporary files, caches, and the digests and links beside the files are not counted.
 """
 
 import asyncio
@@ -34,10 +34,10 @@ Measure = Callable[[], Awaitable[Mapping[str, int]]]
 
 
 class Room(Protocol):
-    """Where the artifacts of all namespaces have to fit; safe to use from any thread."""
+    """The quota of all namespaces; safe to use from any thread."""
 
     async def ready(self, measure: Measure) -> None:
-        """Have what is stored measured, if that is due."""
+        """Measure the store if a measurement is due."""
 
     def taken(self, path: str, size: int) -> AbstractContextManager[None]:
         """Let ``size`` bytes be stored at a path in the block. Raises ``QuotaError``."""
@@ -47,7 +47,7 @@ class Room(Protocol):
 
 
 class Unlimited:
-    """``Room`` for as much as the medium takes; nothing is counted."""
+    """``Room`` without a quota; nothing is counted."""
 
     async def ready(self, measure: Measure) -> None:
         """Do nothing."""
@@ -78,10 +78,10 @@ class Limited:
         self._meanwhile: list[tuple[str, int]] | None = None
 
     async def ready(self, measure: Measure) -> None:
-        """Have what is stored measured, if that is due; anyone who comes meanwhile waits.
+        """Measure the store if a measurement is due; concurrent callers wait for it.
 
         Raises:
-            TransientError: the medium does not answer.
+            TransientError: the store does not answer.
         """
         async with self._measuring:
             if self._now() < self._due:
@@ -97,12 +97,13 @@ class Limited:
 
     @contextlib.contextmanager
     def taken(self, path: str, size: int) -> Iterator[None]:
-        """Let ``size`` bytes be stored at a path in the block; if that fails, they are not.
+        """Reserve ``size`` bytes at a path for the block; if the block fails, they are released.
 
-        What takes no more than what it replaces always may be, so that it can be repaired.
+        An artifact that is not larger than the one that it replaces is always allowed, so that it
+        can be repaired.
 
         Raises:
-            QuotaError: the namespace would have too much.
+            QuotaError: the quota of the namespace would be exceeded.
         """
         with self._lock:
             before = self._size(path)
@@ -140,7 +141,7 @@ class Limited:
         )
 
     def _count(self, found: Mapping[str, int]) -> None:
-        """Begin anew with what was measured, and what came or went since the measuring began."""
+        """Reset the counts to the measured sizes, plus the changes since the measurement began."""
         with self._lock:
             gone = self._used.keys()
             since, self._meanwhile = self._meanwhile or [], None

@@ -1,7 +1,7 @@
 """Find SOPS ciphertext in a tree: a byte search, long before anything is parsed.
 
-It only tells which files to look at twice. A document that merely mentions ciphertext is found too;
-an encrypted one of whatever format is never missed, as every encrypted value begins the same way.
+The result are candidates. A document that only mentions ciphertext is found too. An encrypted
+document of any format is never missed, because every encrypted value has the same beginning.
 """
 
 import os

@@ -1,9 +1,9 @@
-"""Temporary directories that do not outlive their process, however it ends.
+"""Temporary directories that are removed after their process has ended in any way.
 
-Each process claims one directory below a parent that all processes of a user share, and holds a
-lock on it that the kernel drops when the process ends. So what a killed one left is found, and
-removed, by the next that starts, and what a live one has is left alone: a second replica on the
-same machine, for one. Where ``/tmp`` is a Pod's emptyDir, that is the container before a restart.
+Each process uses one directory below a parent that all processes of a user share, and holds a lock
+on it, which the kernel releases when the process ends. So the next process that starts finds and
+removes the directory of a killed one, but not that of a running one, such as a second replica on
+the same machine. If ``/tmp`` is an emptyDir of a Pod, this also covers a restarted container.
 """
 
 import contextlib
@@ -47,10 +47,10 @@ def claimed() -> Iterator[Path]:
 def parent(purpose: str = "") -> Path:
     """Return the directory below ``TMPDIR`` that all processes of this user share.
 
-    What has a ``purpose`` lies in a directory of that name, which a worker can be given alone.
+    Files for a ``purpose`` are in a directory of that name, to which a worker can be given access.
 
     Raises:
-        PermissionError: somebody else made it, or may write there.
+        PermissionError: another user has created the directory, or may write to it.
     """
     shared = Path(tempfile.gettempdir()) / f"penstock-{os.getuid()}"
     shared.mkdir(mode=0o700, parents=True, exist_ok=True)
@@ -69,7 +69,7 @@ def take(root: Path) -> Claim:
     root.mkdir(mode=0o700, parents=True, exist_ok=True)
     turn = os.open(root, os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
     try:
-        # One at a time: nobody sees a lock that was made and is not held yet.
+        # One at a time, so that no process sees a lock file that is not locked yet.
         fcntl.flock(turn, fcntl.LOCK_EX)
         for left in root.glob(f"*{_LOCK}"):
             _remove_if_left(left)

@@ -35,11 +35,11 @@ logger = logging.getLogger(__name__)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How many readers are served at a time, and how slow they may be."""
+    """The number of clients that are served at a time, and the minimal speed of a client."""
 
     readers: int = 128
     queue_seconds: float = 10.0
-    """How long one more reader waits for its turn before it is told to come back."""
+    """How long a further client waits for its turn before it gets an error."""
     grace_seconds: float = 30.0
     bytes_per_second: int = 256 << 10
     """A reader has the grace, and then the time that its bytes take at this rate."""
@@ -49,13 +49,13 @@ PATIENT: Final = Patience()
 
 
 class Source(Protocol):
-    """Where the files come from."""
+    """The source of the files."""
 
     async def open(self, path: str) -> Readable | None:
-        """Open the file at ``<kind>/<namespace>/<name>/<file>``; ``None`` if there is none.
+        """Open the file at ``<kind>/<namespace>/<name>/<file>``; None if there is none.
 
         Raises:
-            TransientError: that cannot be told now.
+            TransientError: the store does not answer.
         """
 
 
@@ -66,7 +66,7 @@ SENT: Final = prom.Counter("penstock_artifact_sent_bytes", "Bytes of artifacts t
 
 
 class Routes(Protocol):
-    """What the server is to answer beside readers."""
+    """Further routes of the server."""
 
     def mount(self, app: web.Application) -> None:
         """Add routes."""
@@ -132,8 +132,8 @@ async def _serve(request: web.Request) -> web.StreamResponse:
     try:
         return await _answer(request)
     except TransientError as error:
-        # 404 would say that it is gone, and that a new one is on its way.
-        logger.error(  # noqa: TRY400  # the message says it all
+        # 404 would mean that the artifact was replaced by a newer one.
+        logger.error(  # noqa: TRY400  # the message is enough
             "artifact cannot be read", extra={"error": str(error)}
         )
         raise _later() from error

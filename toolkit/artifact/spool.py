@@ -1,4 +1,4 @@
-"""Directories for what is on its way into the store; gone when it is there, or never got there."""
+"""Directories for files before they are stored; removed after success and failure."""
 
 import asyncio
 import shutil

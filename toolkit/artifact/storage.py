@@ -1,9 +1,9 @@
-"""The artifact store on a local directory: written by the source component alone.
+"""The artifact store in a local directory; only the source component writes to it.
 
 The layout is Flux's: ``<kind>/<namespace>/<name>/<file>``, a ``latest`` link beside the files, the
-same path behind the advertised address. A file appears whole or not at all, and content that is
-already there is not written again. Beside each file lies its digest, so that anyone who reads it
-can tell whether it is what was stored. Nothing is kept in memory that a restart could lose.
+same path in URLs. Files are written atomically, and content that already exists is not written
+again. Beside each file is its digest, so that every reader can check that the file is undamaged. A
+restart loses nothing.
 """
 
 import asyncio
@@ -59,7 +59,7 @@ class Storage:
         self._digests = Digests()
         self._owners = Locks()
 
-    async def store(  # noqa: PLR0913  # what an artifact is
+    async def store(  # noqa: PLR0913  # the fields of an artifact
         self,
         owner: Owner,
         *,
@@ -69,13 +69,13 @@ class Storage:
         ignore: Ignore,
         metadata: Mapping[str, str] = NO_METADATA,
     ) -> Artifact:
-        """Pack ``tree`` and keep it as the owner's newest artifact.
+        """Pack ``tree`` and store it as the owner's newest artifact.
 
         Raises:
             StalledError: a name cannot be part of a path.
-            TransientError: the tree cannot be packed, or the disk is full or failed; what was
-                stored before is untouched.
-            QuotaError: the namespace would have too much; likewise.
+            TransientError: the tree cannot be packed, or the disk is full or failed; earlier
+                artifacts stay.
+            QuotaError: the quota of the namespace would be exceeded; earlier artifacts stay.
         """
 
         def write(out: IO[bytes], checkpoint: Checkpoint) -> Packed:
@@ -141,9 +141,10 @@ class Storage:
         return f"http://{self._advertised}/{path}"
 
     async def intact(self, artifact: Artifact) -> bool:
-        """Tell whether the artifact is there and has its digest.
+        """Tell whether the artifact exists and has its digest.
 
-        The file is read once; after that it is as long as its inode, size and times stay.
+        The file is read once. Later the result is cached while its inode, size and times stay the
+        same.
         """
         try:
             path = self.path(artifact)
@@ -155,11 +156,12 @@ class Storage:
 
     @asynccontextmanager
     async def local(self, artifact: Artifact) -> AsyncIterator[Path]:
-        """Give the artifact's file, which has its digest; read it only.
+        """Yield the artifact's file, which has its digest, for reading only.
 
         Raises:
             StalledError: the path could lead out of the root.
-            TransientError: there is none, or it was deleted or replaced under the reader's hands.
+            TransientError: there is no such artifact, or it was deleted or replaced during the
+                block.
         """
         path = self.path(artifact)
         if not await self.intact(artifact):
@@ -208,16 +210,16 @@ class Storage:
             return await asyncio.to_thread(self._usage, kind, namespace)
 
     async def kept(self, owner: Owner) -> tuple[Kept, ...]:
-        """Return the owner's artifacts, the newest first; what has no digest is none.
+        """Return the owner's artifacts with a digest, the newest first.
 
         Raises:
-            TransientError: the disk refused.
+            TransientError: the disk failed.
         """
         with _storage_errors(owner.path, doing="list"):
             return await asyncio.to_thread(self._kept, self.root / owner.path)
 
     async def open(self, path: str) -> Readable | None:
-        """Open an artifact for reading; ``None`` if there is none with this path.
+        """Open an artifact for reading; None if there is none with this path.
 
         The caller closes the file. A ``latest`` link is followed.
         """
@@ -225,7 +227,7 @@ class Storage:
             found = await self._open(path)
             if found.intact:
                 return found
-            # It may be about to be replaced: look again when nobody writes here.
+            # It may be about to be replaced: look again when there is no writer.
             found.file.close()
             async with self._owners.of(path.rpartition("/")[0]):
                 return await self._open(path)
@@ -262,14 +264,14 @@ class Storage:
     def _intact(self, path: Path, digest: str, checkpoint: Checkpoint) -> bool:
         if not self._holds(path, digest, checkpoint):
             return False
-        # Anyone who took over a directory of Flux's finds no digests in it. On a full disk that
-        # can wait; the artifact is what it should be.
+        # A store that was taken over from Flux has no digest files. If the disk is full, writing
+        # them can wait.
         with contextlib.suppress(OSError):
             directory.vouch(path, digest)
         return True
 
     def _write(self, path: str, write: Write, checkpoint: Checkpoint) -> tuple[Packed, float]:
-        """Return what was written and when it was stored."""
+        """Return digest and size of the written file, and the time at which it was stored."""
         target = self.root / path
         target.parent.mkdir(parents=True, exist_ok=True)
         with directory.unfinished(target.parent) as (temporary, file):
@@ -309,7 +311,7 @@ class Storage:
             (place / name).unlink(missing_ok=True)
             self._room.freed(f"{here}/{name}")
             self._digests.forget(place / name)
-        # What a killed process left half-written; we hold the owner's lock, so it is not ours.
+        # Unfinished files of a killed process; we hold the lock of the owner, so they are not ours.
         for file in unfinished:
             if now - file.modified > self._retention_ttl:
                 (place / file.name).unlink(missing_ok=True)
@@ -349,7 +351,7 @@ class Storage:
     def _all_sizes(self) -> dict[str, int]:
         found: dict[str, int] = {}
         for kind in directory.below(self.root, 1):
-            # what a file system keeps for itself, such as lost+found, is not ours to read
+            # Directories of the file system itself, such as lost+found, cannot be read.
             with contextlib.suppress(PermissionError):
                 for place in directory.below(kind, 2):
                     here = place.relative_to(self.root).as_posix()

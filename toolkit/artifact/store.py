@@ -1,7 +1,7 @@
-"""What an artifact store is: the interface that sources, consumers in the process, and servers use.
+"""The interface of an artifact store, for sources, other users in the process, and servers.
 
-A store keeps files at ``<kind>/<namespace>/<name>/<file>``, each with its digest. Which medium they
-lie on is the backend's business: ``storage`` has a local directory, ``bucket`` object storage.
+A store has files at ``<kind>/<namespace>/<name>/<file>``, each with its digest. The backends are a
+local directory (``storage``) and object storage (``bucket``).
 """
 
 from collections.abc import Iterable, Mapping
@@ -64,13 +64,13 @@ class Readable:
     modified: float
     digest: str
     intact: bool
-    """Whether this is what was stored."""
+    """Whether the file is undamaged."""
 
 
 class Store(Protocol):
-    """Where artifacts live; what anybody in the process needs of any backend.
+    """The interface of all backends.
 
-    Every method raises ``TransientError`` when the medium fails, and ``StalledError`` when a name
+    Every method raises ``TransientError`` if the storage fails, and ``StalledError`` if a name
     cannot be part of a path.
     """
 
@@ -78,7 +78,7 @@ class Store(Protocol):
     def backend(self) -> Backend:
         """Tell where the bytes lie."""
 
-    async def store(  # noqa: PLR0913  # what an artifact is
+    async def store(  # noqa: PLR0913  # the fields of an artifact
         self,
         owner: Owner,
         *,
@@ -104,10 +104,10 @@ class Store(Protocol):
         ...
 
     def local(self, artifact: Artifact) -> AbstractAsyncContextManager[Path]:
-        """Give the artifact as a file on this machine that has its digest; read it only.
+        """Yield the artifact as a local file that has its digest, for reading only.
 
-        Raises ``TransientError`` if there is none, and when it was deleted or replaced under the
-        reader's hands.
+        Raises ``TransientError`` if there is no such artifact, or if it was deleted or replaced
+        during the block.
         """
         ...
 
@@ -116,14 +116,14 @@ class Store(Protocol):
         ...
 
     async def open(self, path: str) -> Readable | None:
-        """Open an artifact, or what a ``latest`` link leads to; ``None`` if there is none.
+        """Open an artifact, or the target of a ``latest`` link; None if there is none.
 
         The caller closes the file.
         """
         ...
 
     async def intact(self, artifact: Artifact) -> bool:
-        """Tell whether the artifact is there and has its digest."""
+        """Tell whether the artifact exists and has its digest."""
         ...
 
     async def kept(self, owner: Owner) -> tuple[Kept, ...]:
@@ -146,7 +146,7 @@ class Store(Protocol):
 def kept(
     files: Iterable[Stored], *, abouts: Mapping[str, About], ttl: float, records: int
 ) -> tuple[Kept, ...]:
-    """Return the files that something is known about, the newest first."""
+    """Return the artifacts with recorded revision and metadata, the newest first."""
     known = [file for file in files if file.name in abouts]
     expiries = retention.expiries(known, ttl=ttl, records=records)
     return tuple(
@@ -172,7 +172,7 @@ def same(one: Artifact, other: Artifact) -> bool:
     )
 
 
-def described(  # noqa: PLR0913  # what an artifact is
+def described(  # noqa: PLR0913  # the fields of an artifact
     packed: Packed,
     *,
     path: str,
@@ -181,7 +181,7 @@ def described(  # noqa: PLR0913  # what an artifact is
     stored: float,
     metadata: Mapping[str, str],
 ) -> Artifact:
-    """Return what status says of an artifact. ``stored`` is in seconds since the epoch."""
+    """Return the artifact for the status. ``stored`` is in seconds since the epoch."""
     return Artifact(
         digest=packed.digest,
         last_update_time=datetime.fromtimestamp(stored, UTC).strftime("%Y-%m-%dT%H:%M:%SZ"),

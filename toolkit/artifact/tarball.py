@@ -70,10 +70,10 @@ class Reader:
             yield chunk
 
     def finish(self) -> None:
-        """Read what follows the end mark, which nobody unpacks, up to the checksum.
+        """Read the data after the end mark up to the checksum.
 
         Raises:
-            TransientError: the file is cut off, damaged, or goes on as something else.
+            TransientError: the file is truncated or damaged, or other data follows.
         """
         while self._gzip.more():
             self._checkpoint()
@@ -133,7 +133,7 @@ _EXTENDED: Final = (
 
 
 class _Gunzip:
-    """Bytes out of a gzip stream, no more of them than the limit."""
+    """Reads a gzip stream, up to a limit of decompressed bytes."""
 
     def __init__(self, file: IO[bytes], limit: int) -> None:
         self._file = file
@@ -156,7 +156,7 @@ class _Gunzip:
         return bytes(data)
 
     def more(self) -> bool:
-        """Pass over what comes next; false at a proper end."""
+        """Skip the next bytes; return False at a valid end."""
         if self._filled():
             self._step(_CHUNK)
             return True
@@ -169,7 +169,7 @@ class _Gunzip:
         return bool(self._input)
 
     def _step(self, wanted: int) -> bytes:
-        """Decompress once; nothing may come of it."""
+        """Decompress one step; the result may be empty."""
         if self._inflate.eof:
             self._inflate = zlib.decompressobj(31)  # gzip files may be strung together
         try:
@@ -198,15 +198,15 @@ def _parse(header: bytes) -> tarfile.TarInfo:
 
 
 def _records(data: bytes) -> dict[str, str]:
-    """Read PAX records, ``<length> <key>=<value>`` and a newline each (POSIX ``pax``).
+    """Parse PAX records: ``<length> <key>=<value>`` and a newline each (POSIX ``pax``).
 
-    One pass over the data; what means nothing here is not kept.
+    One pass over the data; unknown keys are dropped.
     """
     records, start = {}, 0
     while start < len(data):
         length = _LENGTH.match(data, start)
         end = start + int(length[1]) if length else 0
-        # A length counts itself, too; one that does not get us on would keep us here.
+        # A length includes itself. A length that makes no progress would cause an endless loop.
         if length is None or not length.end() < end <= len(data):
             raise _damaged("an extended header is malformed")
         key, equals, value = data[length.end() : end].partition(b"=")

@@ -13,11 +13,11 @@ from typing import TypeAlias, TypeVar
 T = TypeVar("T")
 
 Checkpoint: TypeAlias = Callable[[], None]
-"""Raises if the work is not wanted any more; costs next to nothing."""
+"""Raises if the work was cancelled; costs next to nothing."""
 
 
 class AbandonedError(Exception):
-    """Ends work that nobody waits for. It never reaches anybody."""
+    """Ends cancelled work. It is never raised to a caller."""
 
 
 def go_on() -> None:
@@ -25,7 +25,7 @@ def go_on() -> None:
 
 
 async def run(work: Callable[[Checkpoint], T]) -> T:
-    """Return what ``work`` returns; if cancelled, wait until it has stopped."""
+    """Return the result of ``work``; if cancelled, wait until ``work`` has stopped."""
     abandoned = threading.Event()
 
     def checkpoint() -> None:
@@ -42,7 +42,7 @@ async def run(work: Callable[[Checkpoint], T]) -> T:
 
 
 async def _settle(task: asyncio.Future[T]) -> None:
-    """Wait for ``task`` however often we are cancelled meanwhile; its outcome is not wanted."""
+    """Wait for ``task``, even if cancelled several times; its result is ignored."""
     while not task.done():
         try:
             await asyncio.wait([task])

@@ -104,17 +104,18 @@ class Uploads:
         )
 
     async def _take(self, request: web.Request) -> Artifact:
-        # 1. The path names an artifact of an ExternalArtifact, and nothing else.
+        # 1. The path names an artifact of an ExternalArtifact.
         owner, filename = _target(request)
         # 2. Who asks is a ServiceAccount with a token that was made for this.
         user = await self._access.authenticate(request.headers.get("Authorization", ""))
-        # 3. It may write the status of the object, by RBAC. Up to here nobody learns what exists.
+        # 3. RBAC allows the user to write the status of the object. Up to here, answers do not
+        # depend on existing objects.
         await self._access.authorize(user, owner)
         # 4. Not too many do so.
         async with self._turnstile.turn(owner.namespace):
-            # 5. The object exists, so that the artifact goes when it goes.
+            # 5. The object exists, so that its deletion removes the artifact.
             obj = await self._object(owner)
-            # 6. What the headers say is possible, and there is room.
+            # 6. The headers are valid, and the quota is not exceeded.
             claims, revision = _stated(request)
             await self._require_room(request, owner)
             async with spool.directory(self._scratch) as directory:
@@ -173,7 +174,7 @@ class Uploads:
             raise RefusedError(f"consumers would not take it: {exc}") from exc
 
     async def _collect(self, owner: Owner, obj: Json) -> None:
-        """Delete what is past its retention; never what status still names."""
+        """Delete expired artifacts; never the one in the status."""
         current: Artifact | None = None
         try:
             current = msgspec.convert(dig(obj, "status", "artifact"), Artifact | None)
@@ -204,7 +205,7 @@ _STATUSES: Final[tuple[tuple[type[PenstockError], int], ...]] = (
 
 
 async def _not_yet(request: web.Request) -> None:
-    """Leave ``100 Continue`` to the handler, which first asks who is there."""
+    """Leave ``100 Continue`` to the handler, which first authenticates the client."""
     if request.headers.get("Expect", "").lower() != "100-continue":
         raise web.HTTPExpectationFailed
 
@@ -220,7 +221,7 @@ def _target(request: web.Request) -> tuple[Owner, str]:
 
 
 def _stated(request: web.Request) -> tuple[Claims, str]:
-    """Return what the headers say of the body: digests and revision."""
+    """Return the digests and the revision in the headers."""
     # each header of that name, which a sender may repeat
     encodings = request.headers.getall("Content-Encoding", ())
     if any(each.lower() != "identity" for each in encodings):
@@ -243,7 +244,7 @@ def _refusal(error: PenstockError) -> web.Response:
         response.headers["WWW-Authenticate"] = "Bearer"
     if status in (429, 503, 507):
         response.headers["Retry-After"] = str(getattr(error, "retry_after", None) or 5)
-    # What may still come of the body is not worth reading.
+    # The rest of the body is not needed.
     response.force_close()
     return response
 

@@ -1,1 +1,1 @@
-"""What an ArtifactGenerator may ask for: globs, a path pattern, and whether they make sense."""
+"""Validation of ArtifactGenerators: globs, path patterns, and limits."""

@@ -1,8 +1,8 @@
-"""Globs of copy operations: ``*``, ``?``, ``[a-z]``, ``{a,b}`` within a name, ``**`` across them.
+"""Globs of copy operations: ``*``, ``?``, ``[a-z]``, ``{a,b}`` within a name, ``**`` across names.
 
-``from`` patterns are anchored at the root of their source. ``exclude`` patterns follow .gitignore,
-where a pattern without a slash matches at any depth and a directory takes what is below it along.
-Matching takes time linear in the name, whatever the pattern (``toolkit.artifact.glob``).
+``from`` patterns are anchored at the root of their source. ``exclude`` patterns follow .gitignore:
+a pattern without a slash matches at any depth, and a directory that matches excludes its content.
+Matching takes time linear in the name, for any pattern (``toolkit.artifact.glob``).
 """
 
 import math
@@ -34,7 +34,7 @@ def segments(path: str) -> tuple[str, ...]:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glob:
-    """A pattern for files; ``base`` is what stands before its first wildcard."""
+    """A pattern for files; ``base`` is the part before the first wildcard."""
 
     base: tuple[str, ...]
     patterns: tuple[Pattern, ...]
@@ -62,7 +62,7 @@ class Glob:
 
 @dataclass(frozen=True, slots=True)
 class Rules:
-    """What to leave out."""
+    """The patterns to exclude."""
 
     patterns: tuple[Pattern, ...]
 
@@ -90,7 +90,7 @@ class Rules:
 
 
 def count(text: str) -> int:
-    """Return for how many patterns a text stands, without writing them out."""
+    """Return the number of patterns to which a text expands, without expanding it."""
     return math.prod(inside.count(",") + 1 for inside in _BRACES.findall(text)[:_MOST_BRACES])
 
 
@@ -100,7 +100,7 @@ _META: Final = frozenset("*?[{\\")
 
 
 def _compiled(text: str) -> Pattern:
-    # A final ** means every file below, at any depth, and not the directories themselves.
+    # A final ** matches every file below, at any depth, but no directories.
     deep = text == "**" or text.endswith("/**")
     pattern = glob.compile_line(f"/{text}/*" if deep else f"/{text}")
     if pattern is None:
@@ -116,7 +116,7 @@ def _rule(text: str) -> Pattern:
 
 
 def _alternatives(text: str) -> list[str]:
-    """Write out braces: ``*.{yml,yaml}`` stands for two patterns. They may not be nested."""
+    """Expand braces: ``*.{yml,yaml}`` becomes two patterns. Braces cannot be nested."""
     done, rest = [""], text
     while rest:
         literal, brace, rest = rest.partition("{")

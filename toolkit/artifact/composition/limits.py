@@ -1,4 +1,4 @@
-"""How much one ArtifactGenerator may ask for."""
+"""Limits for one ArtifactGenerator."""
 
 from typing import Final
 
@@ -11,9 +11,9 @@ TOTAL_BYTES: Final = 4 << 30
 SOURCE_ENTRIES: Final = 100_000
 """Files and directories of one source."""
 PATTERNS: Final = 20_000
-"""Patterns of one generator, those that braces stand for counted each."""
+"""Limit for the patterns of one generator, after expansion of braces."""
 ALTERNATIVES: Final = 64
-"""Patterns that the braces of one glob stand for."""
+"""Limit for the patterns to which the braces of one glob expand."""
 MERGED_BYTES: Final = 5 << 20
 """One YAML file that is merged."""
 

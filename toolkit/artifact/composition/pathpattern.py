@@ -1,9 +1,9 @@
-"""``spec.pathPattern``: directories become artifacts, and what their names hold becomes labels.
+"""``spec.pathPattern``: make an artifact per directory, and labels from the directory's name.
 
 A segment of the pattern is ``*``, or text with any number of captures, such as ``app-{name}``. All
-other characters mean themselves, as in Flux (source-watcher, artifactgenerator_pathpattern.go), so
-``**`` is a name that directories hardly have. In the fields of an artifact ``{name}`` stands for
-what was captured: as it is in paths, and in lower case in names and labels, because those must be
+other characters are literal, as in Flux (source-watcher, artifactgenerator_pathpattern.go), so
+``**`` matches only a directory of that name. In the fields of an artifact ``{name}`` is replaced by
+the captured text: unchanged in paths, and in lower case in names and labels, which must be
 Kubernetes names.
 """
 
@@ -56,7 +56,7 @@ class PathPattern:
         return ""
 
     def matches(self, directories: Iterable[tuple[str, ...]]) -> Iterator[Mapping[str, str]]:
-        """Yield what is captured, for every directory that matches."""
+        """Yield the captures of every directory that matches."""
         for parts in directories:
             if len(parts) == len(self.matchers):
                 captured = self._captured(parts)
@@ -107,10 +107,10 @@ def filled(output: OutputArtifact, captured: Mapping[str, str]) -> OutputArtifac
 
 
 def labels(captured: Mapping[str, str]) -> dict[str, str]:
-    """Return what was captured as labels.
+    """Return the captures as labels.
 
     Raises:
-        PatternError: a directory's name cannot be a label.
+        PatternError: the name of a directory is not a valid label.
     """
     found = {name: value.lower() for name, value in captured.items()}
     for name, value in found.items():
@@ -140,10 +140,10 @@ class _Matcher:
     captures: tuple[str, ...] = ()
 
     def match(self, name: str) -> tuple[str, ...] | None:
-        """Return what each capture stands for, ``None`` if the name does not match.
+        """Return the text of each capture, None if the name does not match.
 
-        An earlier capture takes as much as it can, as in a regular expression: each text between
-        two captures is looked for from the right.
+        An earlier capture takes as much as possible, as in a regular expression: each text between
+        two captures is searched from the right.
         """
         first, last = self.texts[0], self.texts[-1]
         if not self.captures:

@@ -15,7 +15,7 @@ REASON: Final = "ValidationFailed"
 
 @dataclass(frozen=True, slots=True)
 class Problem:
-    """What is wrong with one field; ``value`` is its text where that tells more."""
+    """A problem in one field; ``value`` is its text if that helps the user."""
 
     field: str
     why: str
@@ -27,10 +27,10 @@ class Problem:
 
 
 def require_valid(spec: ArtifactGeneratorSpec) -> None:
-    """Require that the spec can be carried out, whatever its sources hold.
+    """Require that the spec is valid for any content of its sources.
 
     Raises:
-        StalledError: it cannot (reason ValidationFailed); the message names the field.
+        StalledError: a field is invalid (reason ValidationFailed); the message names the field.
     """
     for problem in problems(spec):
         raise StalledError(str(problem), reason=REASON)
@@ -69,7 +69,7 @@ def _repeated(what: str, field: str, values: list[str]) -> Iterator[Problem]:
 
 
 def _size(spec: ArtifactGeneratorSpec) -> int:
-    """Return how many patterns there are to compile."""
+    """Return the number of patterns to compile."""
     return sum(
         globs.count(text)
         for output in spec.artifacts
@@ -81,7 +81,7 @@ def _size(spec: ArtifactGeneratorSpec) -> int:
 def _captures(
     spec: ArtifactGeneratorSpec, aliases: set[str]
 ) -> tuple[frozenset[str], Problem | None]:
-    """Return the captures of spec.pathPattern, and what is wrong with it."""
+    """Return the captures of ``spec.pathPattern``, and a problem if it is invalid."""
     text = spec.path_pattern
     if not text:
         return frozenset(), None
@@ -115,7 +115,7 @@ def _output(
 
 
 def _patterns(operation: CopyOperation, path: str) -> Iterator[tuple[str, str, PatternError]]:
-    """Yield field, value and what is wrong with it."""
+    """Yield field, value and error of each invalid pattern."""
     try:
         Glob.parse(path)
     except PatternError as exc:
@@ -134,7 +134,7 @@ def _example(output: OutputArtifact, captures: frozenset[str]) -> OutputArtifact
     """Return the artifact as for a directory whose parts are all called x."""
     try:
         pathpattern.require_known(output, captures)
-    except PatternError:  # told of the pattern, if there is one; else these are plain braces
+    except PatternError:  # reported with the pattern
         return output
     return pathpattern.filled(output, dict.fromkeys(captures, "x"))
 
