@@ -1,1 +1,1 @@
-"""What may refer to what: pure decisions that admission and reconcilers share."""
+"""Policy decisions for admission and reconcilers: references, sources, provenance, tenancy."""

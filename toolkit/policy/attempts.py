@@ -1,4 +1,4 @@
-"""One write as policies of provenance look at it. Pure values."""
+"""A write, as policies of provenance see it. Pure values."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -10,10 +10,11 @@ Operation = Literal["CREATE", "UPDATE", "DELETE", "CONNECT"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attempt:
-    """Somebody's attempt to write.
+    """A write that a user attempts.
 
-    ``group`` is that of the resource, None where only the kind of a subresource is known, such as
-    ``Scale``. ``ref`` names the object in words; a collection's deletion is one attempt an object.
+    ``group`` is the group of the resource; None if only the kind of a subresource is known, such as
+    ``Scale``. ``ref`` names the object in messages. The deletion of a collection is one attempt per
+    object.
     """
 
     operation: Operation

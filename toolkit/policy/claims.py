@@ -1,20 +1,21 @@
-"""Claims of provenance: read them from a user's extras, and tell whether they can be true. Pure.
+"""Claims of provenance: read them from a user's extras, and verify them. Pure.
 
-A webhook sees the impersonated user only, so claims rest on who may impersonate with the extras
-``provenance.penstock.dev/*``: our controllers, and those to whom an administrator gave it.
-They are not signed, because anyone who could forge the extras could as well act as the account that
-holds the key. Instead a claim is held against what the cluster knows, in these steps:
+A webhook sees only the impersonated user. So claims depend on RBAC: only Penstock's controllers,
+and users to whom an administrator has granted it, may impersonate with the extras
+``provenance.penstock.dev/*``. Claims are not signed, because a user who could forge the extras
+could also act as the account that holds the key. Instead, a claim is compared with the objects in
+the cluster, in these steps:
 
 1. Every claim has one value, of bounded length, and the applier is named.
 2. The applier exists, and applies to this cluster.
-3. The requester is the service account that this applier acts as.
-4. The source is the one that the applier is built from.
+3. The requester is the service account of this applier.
+4. The source is the one from which the applier is built.
 5. Revision and digest are those of an artifact that every source of the build has, or had until a
    moment ago.
-6. Who signed is what those artifacts tell.
+6. The signer is the one in the metadata of those artifacts.
 
-Where those artifacts were fetched from is not a claim: they tell it themselves (``origins``), and a
-policy counts those only that it admits (``held``).
+The origin of the artifacts is not a claim, because they record it themselves (``origins``); a
+policy counts only origins that it admits (``held``).
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -38,7 +39,7 @@ APPLIERS: Final[Mapping[str, GroupVersionKind]] = MappingProxyType(
         )
     }
 )
-"""The kinds whose objects may say that they wrote something."""
+"""The kinds whose objects may be the applier in a claim."""
 ACCOUNTS: Final[Mapping[str, str]] = MappingProxyType(
     {"Kustomization": "kustomize-applier", "HelmRelease": "helm-applier"}
 )
@@ -50,12 +51,12 @@ _UNTOLD: Final = "ExternalArtifact"
 
 
 class UntrustedError(AccessDeniedError):
-    """Claims that nothing stands behind."""
+    """The claims do not agree with the objects in the cluster."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """What a write says of itself; all but the applier may be empty, as when an applier ends."""
+    """The claims of a write; all but the applier may be empty, as in the deletion of an applier."""
 
     applier: ObjectRef
     source: str = ""
@@ -74,17 +75,17 @@ class Part:
 
     @property
     def recorded(self) -> bool:
-        """Tell whether what artifacts of this kind were fetched from is recorded by us."""
+        """Tell whether Penstock records the origin of artifacts of this kind."""
         return self.source.gvk.kind != _UNTOLD
 
     def origins(self, artifact: Artifact) -> tuple[Origin, ...]:
-        """Return what an artifact was fetched from; none if nobody tells who is believed."""
+        """Return the origins of an artifact; empty if no trusted record has them."""
         return origins.read(artifact.metadata) if self.recorded else ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """What the cluster knows of an applier. ``remote`` ones act on another cluster."""
+    """The facts about an applier in the cluster. A ``remote`` one applies to another cluster."""
 
     applier: ObjectRef
     account: ObjectKey
@@ -123,10 +124,10 @@ def parse(extra: Mapping[str, Sequence[str]]) -> Claims | None:
 
 
 def authenticate(claims: Claims, *, user: str, standing: Standing | None) -> None:
-    """Require that the cluster stands behind the claims; step 1 is ``parse``.
+    """Require that the cluster agrees with the claims; step 1 is ``parse``.
 
     Raises:
-        UntrustedError: it does not. That may be because ``standing`` is not the latest.
+        UntrustedError: it does not. The reason may be that ``standing`` is not up to date.
     """
     # 2.
     if standing is None:
@@ -177,13 +178,14 @@ def _applier(text: str) -> ObjectRef:
 
 
 def _vouchers(claims: Claims, parts: Sequence[Part], root: Part | None) -> frozenset[str]:
-    """Return who vouches, in words, for each build that revision and digest may mean.
+    """Return the signers, as messages name them, of each build that revision and digest can mean.
 
-    Those of a composed build name every part, so they are read part by part. Nobody vouches for a
-    build of which one part is not signed.
+    The revision of a build with several sources names each of them, so it is read source by source.
+    The result is empty for a build with an unsigned source.
     """
     several, end = len(parts) > 1, (len(claims.revision), len(claims.digest))
-    states = {((0, 0), "", True)}  # how far both are read, who signed the root, whether all are
+    # A state: positions in revision and digest, signer of the root, whether all sources are signed.
+    states = {((0, 0), "", True)}
     for number, part in enumerate(parts):
         lead = ", " * bool(number) + (f"{part.path}=" if several and part.path else "")
         states = {
@@ -199,7 +201,7 @@ def _vouchers(claims: Claims, parts: Sequence[Part], root: Part | None) -> froze
 def _read(
     claims: Claims, at: tuple[int, int], lead: str, artifact: Artifact
 ) -> Iterator[tuple[int, int]]:
-    """Yield where revision and digest go on behind an artifact's, if that is what they name."""
+    """Yield the positions in revision and digest after those of an artifact, if they match."""
     revision, digest = at
     name = impersonation.escaped(lead + artifact.revision)
     content = impersonation.escaped(lead + artifact.digest)

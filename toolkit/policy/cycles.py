@@ -1,6 +1,6 @@
-"""Whether an object that waits for others would wait for itself. Pure.
+"""Cycles of objects that wait for each other. Pure.
 
-The caller knows the dependencies; a node that it does not know depends on nothing.
+The caller knows the dependencies; an unknown object has none.
 """
 
 from collections.abc import Callable, Iterable
@@ -9,11 +9,11 @@ from typing import Final, TypeVar
 T = TypeVar("T")
 
 MAX_NODES: Final = 10_000
-"""Nodes that are looked at; a larger graph counts as free of cycles here."""
+"""Limit of visited objects; a larger graph counts as free of cycles."""
 
 
 def cycle(start: T, edges: Callable[[T], Iterable[T]]) -> tuple[T, ...]:
-    """Return a way from ``start`` back to it, both ends included; empty if there is none."""
+    """Return a path from ``start`` back to it, with both ends; empty if there is no cycle."""
     came_from: dict[T, T] = {}
     waiting = [start]
     while waiting and len(came_from) < MAX_NODES:

@@ -1,7 +1,7 @@
-"""The ReferenceGrants of a cluster, by the namespace that they open.
+"""The ReferenceGrants of a cluster, by the namespace of their targets.
 
-They come from a cache of the kind. Until the cache has been complete once, grants are unknown and
-the decision waits. A grant that is being deleted grants nothing any more.
+They come from a cache. Until the cache has synced once, grants are unknown and decisions wait. A
+grant that is being deleted has no effect.
 """
 
 from collections import defaultdict
@@ -31,9 +31,10 @@ class Cache(Protocol):
 
 
 class Permission(NamedTuple):
-    """One thing that a grant allows: these holders may refer to these targets.
+    """One permission of a grant: these holders may refer to these targets.
 
-    The namespace of holders may be ``*``; an empty name of the target means every one.
+    The namespace of the holders may be ``*``. An empty name of the target means all objects of its
+    kind.
     """
 
     holder_group: str
@@ -45,11 +46,11 @@ class Permission(NamedTuple):
 
 
 Changed = Callable[[str, frozenset[Permission]], None]
-"""Gets the namespace that is opened, and what is allowed there now or no more."""
+"""Gets the namespace of the targets, and the permissions that were added or removed there."""
 
 
 class Grants:
-    """Looks grants up by namespace; ``subscribe`` tells what has come and gone."""
+    """Returns grants by namespace; ``subscribe`` reports added and removed permissions."""
 
     def __init__(self, cache: Cache) -> None:
         self._cache = cache
@@ -61,7 +62,7 @@ class Grants:
         """Return the grants of a namespace.
 
         Raises:
-            WaitingError: they are not known yet.
+            WaitingError: the grants have not been listed yet.
         """
         if not self._cache.synced:
             raise WaitingError(
@@ -73,11 +74,11 @@ class Grants:
 
     @property
     def synced(self) -> bool:
-        """Tell whether the grants are known."""
+        """Tell whether the grants have been listed."""
         return self._cache.synced
 
     async def wait_synced(self) -> None:
-        """Wait until the grants are known."""
+        """Wait until the grants have been listed."""
         await self._cache.wait_synced()
 
     def subscribe(self, handler: Changed) -> None:
@@ -102,7 +103,7 @@ class Grants:
 
 
 def _permissions(grant: ReferenceGrant | None) -> frozenset[Permission]:
-    """Return what a grant allows; nothing if it is on its way out."""
+    """Return the permissions of a grant; empty if it is being deleted."""
     if grant is None or grant.metadata.deletion_timestamp:
         return frozenset()
     return frozenset(

@@ -19,9 +19,9 @@ _LONGEST: Final = 253
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One image that does not satisfy one policy.
+    """An image that does not satisfy a policy.
 
-    ``passing`` means that it could not be found out, and another attempt may succeed.
+    ``passing`` means that the check failed for a temporary reason, and another attempt may succeed.
     """
 
     image: Image
@@ -49,7 +49,7 @@ def binds(policy: ImageVerificationPolicy, reference: ImageReference) -> bool:
 
 
 def required(policy: ImageVerificationPolicy) -> int:
-    """Return how many verifiers must find their signature."""
+    """Return how many verifiers must find a signature."""
     return policy.spec.required or len(policy.spec.verifiers)
 
 
@@ -71,10 +71,10 @@ def named(annotations: Mapping[str, str]) -> tuple[str, ...]:
 
 
 def changed(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> tuple[Image, ...]:
-    """Return the images that an object has and its former self had not, wherever they stand.
+    """Return the images of an object that its old version does not have, in any place.
 
-    What was admitted before is not asked for again: an update of something else must not depend on
-    a registry, and Pods are verified anew whenever they are created.
+    Images that were admitted before are not checked again, because an update of other fields must
+    not depend on a registry. Pods are always checked when they are created.
     """
     before = {image.text for image in images.images(old)} if old is not None else set[str]()
     return tuple(image for image in images.images(obj) if image.text not in before)
@@ -83,10 +83,10 @@ def changed(obj: Mapping[str, Any], old: Mapping[str, Any] | None) -> tuple[Imag
 def restored(
     new: Iterable[Image], old: Mapping[str, Any] | None
 ) -> tuple[Mapping[images.Path, str], tuple[Image, ...]]:
-    """Return what to write back because only its digest was left out, and what is left.
+    """Return the digests to restore, and the images whose change is not a removed digest.
 
-    Anyone who applies a manifest again writes the tag, where the pinned digest stands by now. As in
-    a cluster without pinning, the same tag is not a change.
+    A user who applies a manifest again writes the tag where the object now has the pinned digest.
+    As in a cluster without pinning, the same tag is not a change.
     """
     before = {image.path: image.text for image in images.images(old)} if old is not None else {}
     back, left = {}, []

@@ -1,13 +1,13 @@
-"""What an image's name means: registry, repository, tag and digest, as container runtimes read it.
+"""Parse the name of an image as container runtimes do: registry, repository, tag and digest.
 
 The rules are those of ``distribution/reference`` (``ParseDockerRef``), which containerd and the
 kubelet use: a first part without dot or colon is a path on Docker Hub, a single name is an official
-image there, a missing tag is ``latest``, and of tag and digest the digest counts. What runtimes
-refuse is refused here, and one thing more: a host in capitals, which some of them take for another
-registry than the one that answers.
+image there, a missing tag is ``latest``, and the digest wins over the tag. Names that runtimes
+refuse are refused here. So is a host with capitals, because some runtimes connect to another
+registry than others.
 
-Several spellings of one registry compare as one: Docker Hub has three names, and ``:443`` is what
-https means anyway. Otherwise a policy could be passed by spelling its registry differently.
+Different spellings of one registry are normalized: Docker Hub has three names, and ``:443`` is the
+default port of https. Otherwise a policy could be bypassed by another spelling of a registry.
 """
 
 import ipaddress
@@ -44,7 +44,7 @@ class ImageReference:
 
     @property
     def repository(self) -> Repository:
-        """Return where it lies."""
+        """Return the repository of the image."""
         return Repository(registry=self.registry, name=self.name)
 
     def __str__(self) -> str:
@@ -88,12 +88,12 @@ def pinned(text: str, digest: str) -> str:
 
 
 def without_digest(text: str) -> str:
-    """Return what stood before the digest."""
+    """Return the text before the digest."""
     return text.partition("@")[0]
 
 
 def same_registry(host: str) -> str:
-    """Return the one spelling of a registry that stands for all, also for hosts of patterns."""
+    """Return the normalized spelling of a registry; also for hosts of patterns."""
     host = host.removesuffix(":443")
     return HUB if host in _HUBS else host
 

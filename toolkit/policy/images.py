@@ -1,10 +1,10 @@
-"""Which images an object would run, where they stand in it, and the same object with others.
+"""The images that an object would run, with their paths, and the same object with other images.
 
-Pods and all that holds a template of them. Whatever the kubelet or the runtime pulls counts:
-containers, init containers, ephemeral containers, and volumes that are images (KEP-4639). The kinds
-are looked up without their version, so that an old one is not a way around.
+This covers Pods and all kinds with a template of Pods, and every image that the kubelet or the
+runtime pulls: of containers, init containers, ephemeral containers, and image volumes (KEP-4639).
+Kinds are matched without their version, so that an old version is no bypass.
 
-Pure; an object that is not shaped as it must be is left to the API server's own validation.
+Pure; an object with an invalid structure is left to the validation by the API server.
 """
 
 from collections.abc import Iterator, Mapping, Sequence
@@ -32,7 +32,7 @@ POD_SPECS: Final[Mapping[tuple[str, str], tuple[str, ...]]] = MappingProxyType(
     }
 )
 
-# Lists of a spec of Pods, the way from an entry to its image, and what messages call an entry.
+# Lists in a Pod spec, the path from an entry to its image, and the name of an entry in messages.
 _LISTS: Final = (
     ("containers", ("image",), "container"),
     ("initContainers", ("image",), "init container"),
@@ -61,7 +61,7 @@ class Image:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PullAccess:
-    """What a spec of Pods says about signing in at registries."""
+    """The credentials for registries in a Pod spec."""
 
     secrets: tuple[str, ...] = ()
     service_account: str = "default"
@@ -76,7 +76,7 @@ def images(obj: Mapping[str, Any]) -> tuple[Image, ...]:
 
 
 def pull_access(obj: Mapping[str, Any]) -> PullAccess:
-    """Return how the Pods of an object sign in: their pull Secrets, and their ServiceAccount."""
+    """Return the credentials of the Pods of an object: pull Secrets, and the ServiceAccount."""
     spec = dig(obj, *POD_SPECS.get(gvk_of(obj).group_kind, ()), default={})
     if not isinstance(spec, Mapping):
         return PullAccess()
@@ -87,7 +87,7 @@ def pull_access(obj: Mapping[str, Any]) -> PullAccess:
 
 
 def with_images(obj: Json, texts: Mapping[Path, str]) -> Json:
-    """Return the object with other images at these paths; what is not changed is shared."""
+    """Return the object with other images at these paths; unchanged parts are shared."""
     changed: Json = obj
     for path, text in texts.items():
         changed = _replaced(changed, path, text)

@@ -1,10 +1,11 @@
-"""Which writes do not come from a repository, and must pass: those of the cluster itself. Pure.
+"""Writes of the cluster itself that need no provenance. Pure.
 
-A Deployment rolls because controllers write ReplicaSets and Pods, which are in no repository. Each
-row of ``EXEMPTIONS`` is one such write: by which user, of which object, and which fact about the
-object proves that it follows from an admitted one. Only users who may do anything in the cluster
-can get a name that begins with ``system:``. The conditions in the webhook's configuration, which
-the API server evaluates itself, cover writes that must also pass while no webhook answers.
+For example, controllers write ReplicaSets and Pods for a Deployment, and these are in no
+repository. Each row of ``EXEMPTIONS`` is one such write: the user, the object, and a fact about the
+object which proves that the write follows from an admitted object. Only users who may do anything
+in the cluster can get a name that begins with ``system:``. The conditions in the webhook's
+configuration, which the API server evaluates itself, cover writes that must also succeed while no
+webhook answers.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -58,7 +59,7 @@ def _owned(attempt: Attempt) -> bool:
 
 
 def _mirrored(attempt: Attempt) -> bool:
-    """Tell whether a Pod only tells of one that a node runs from a file of its own."""
+    """Tell whether a Pod is the mirror of a static Pod, which a node runs from a local file."""
     return "kubernetes.io/config.mirror" in _notes(attempt.object or attempt.old)
 
 
@@ -76,12 +77,12 @@ def _default_account(attempt: Attempt) -> bool:
 
 
 def _idle(attempt: Attempt) -> bool:
-    """Tell whether nothing is changed, not even who manages the fields."""
+    """Tell whether the write changes nothing, not even the managers of fields."""
     return _same(attempt, ignored={"resourceVersion", "generation"})
 
 
 def _asks_for_a_reconcile(attempt: Attempt) -> bool:
-    """Tell whether nothing is changed but the annotations by which people ask for one."""
+    """Tell whether the write only changes annotations that request a reconciliation."""
     before, after = (
         {key: value for key, value in _notes(obj).items() if key in _REQUESTS}
         for obj in (attempt.old, attempt.object)
@@ -94,10 +95,10 @@ def _finalizers(attempt: Attempt) -> bool:
 
 
 def _owned_alike(attempt: Attempt) -> bool:
-    """Tell whether all fields but such annotations keep their managers.
+    """Tell whether all other fields keep their managers.
 
-    Anyone who owns a field as well keeps it there when it leaves the repository, and anyone who
-    wipes ``managedFields`` has all of them kept (``before-first-apply``).
+    A user who also owns a field keeps it in the object when it is removed from the repository. A
+    user who clears ``managedFields`` makes all fields stay (``before-first-apply``).
     """
     before, after = (_owners(_metadata(obj)) for obj in (attempt.old, attempt.object))
     return before == after
@@ -154,13 +155,13 @@ _EVICTORS: Final = _accounts(
 _PODS: Final = frozenset({"pods"})
 
 EXEMPTIONS: Final = (
-    # The control plane makes of an admitted object what that asks for: ReplicaSets, Pods, Jobs;
+    # The control plane creates objects for an admitted object: ReplicaSets, Pods, Jobs.
     Exemption(who=_CONTROLLERS, operation="CREATE", fact=_controlled, admitted=True),
-    # it scales, adopts, labels and finishes what is there;
+    # It scales, adopts, labels and completes existing objects.
     Exemption(who=_CONTROLLERS | API_SERVER, operation="UPDATE"),
-    # and takes away what belongs to something else.
+    # It deletes objects that have an owner.
     Exemption(who=_CONTROLLERS, operation="DELETE", fact=_owned),
-    # What each namespace gets, and what accounts and claims get, belongs to nothing.
+    # Objects that every namespace, account or claim gets have no owner.
     Exemption(
         who=_accounts("root-ca-cert-publisher"),
         operation="CREATE",
@@ -191,7 +192,7 @@ EXEMPTIONS: Final = (
         operation="DELETE",
         resources=frozenset({"jobs"}),
     ),
-    # The scheduler notes its choice on Pods and claims, a node what it runs anyway.
+    # The scheduler writes its decision to Pods and claims, a node the status of Pods that it runs.
     Exemption(
         who=frozenset({SCHEDULER}),
         operation="UPDATE",
@@ -215,7 +216,8 @@ EXEMPTIONS: Final = (
         )
         for operation in ("CREATE", "UPDATE", "DELETE")
     ),
-    # Anybody may do what decides nothing: change nothing, ask for a reconcile, restart a Pod.
+    # Writes without an effect are allowed for all users: no change, a request to reconcile, a
+    # restart.
     Exemption(who=ANYBODY, operation="UPDATE", fact=_idle),
     Exemption(who=ANYBODY, operation="UPDATE", fact=_asks_for_a_reconcile),
     Exemption(who=ANYBODY, operation="DELETE", resources=_PODS, fact=_controlled),
@@ -241,7 +243,7 @@ OWNERS: Final[Mapping[tuple[str, str], tuple[str, GroupVersionKind]]] = MappingP
 
 
 def exemption(attempt: Attempt, *, installed: str) -> Exemption | None:
-    """Return the first row that lets a write pass without a repository.
+    """Return the first row that allows a write without provenance.
 
     ``installed`` is the namespace of Penstock itself.
     """

@@ -1,10 +1,11 @@
-"""What an artifact was fetched from: the facts that policies judge, kept with the artifact. Pure.
+"""The origin of an artifact: the facts for policies, recorded with the artifact. Pure.
 
-A spec says what is fetched next. The present artifact may come from an earlier spec, and the source
-may be suspended. So policies never judge an artifact by the present spec. The source controller
-records with each artifact, under ``RECORD`` in its metadata, every field of the spec that decided
-what was fetched, and who had to sign. It does the same for everything that the artifact was made
-from (included repositories, the source of a chart). Admission lets no other user write the record.
+A spec describes the next fetch. The current artifact may come from an earlier spec, and the source
+may be suspended. So policies never judge an artifact by the current spec. The source controller
+records with each artifact, under ``RECORD`` in its metadata, every field of the spec that
+determined the content, and the required signer. It does the same for everything from which the
+artifact was made (included repositories, the source of a chart). Admission lets no other user write
+the record.
 
 The first origin is the source itself. An artifact without a record was stored by an earlier version
 or by a third party, and satisfies no policy about origins.
@@ -22,7 +23,7 @@ from toolkit.policy import urls
 RECORD: Final = "source.penstock.dev/origins"
 """Artifact metadata: a JSON list of ``Origin``."""
 FACT: Final = "verify.penstock.dev/"
-"""Begins the names of artifact metadata that tell what a verification proved."""
+"""Prefix of the names of artifact metadata with facts that a verification has proved."""
 REMEDY: Final = (
     "it was stored without a record of where it came from; resume the source if it is suspended, "
     "and reconcile it"
@@ -32,11 +33,11 @@ _BUCKET: Final = ("endpoint", "bucketName")
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
-    """One source that content was fetched from, as its spec was then.
+    """One source of the content, as its spec was at the time of the fetch.
 
-    ``url`` is canonical; it is empty where the kind has none or it cannot be compared.
-    ``own_proxy``, ``own_trusted_root``: the source named one. ``mode`` is what had to be signed in
-    Git; ``any_identity`` means that every identity could sign. ``facts`` tell who signed.
+    ``url`` is canonical; it is empty if the kind has none or it cannot be compared. ``own_proxy``
+    and ``own_trusted_root`` tell that the source named one. ``mode`` is the object in Git that must
+    be signed. ``any_identity`` means that every identity could sign. ``facts`` name the signer.
     """
 
     kind: str
@@ -50,7 +51,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
 
 
 def own(obj: Json) -> Origin:
-    """Return the origin of what is fetched by the present spec of a source."""
+    """Return the origin of content that is fetched with the current spec of a source."""
     verify = dig(obj, "spec", "verify") or {}
     keyless = bool(verify) and verify.get("provider", "cosign") == "cosign"
     named = verify.get("secretRef") or verify.get("matchOIDCIdentity")
@@ -79,12 +80,12 @@ def url_of(obj: Json) -> str:
 
 
 def of_part(kind: str, name: str, artifact: Artifact) -> tuple[Origin, ...]:
-    """Return the origins that an artifact adds to what is made from it."""
+    """Return the origins that an artifact adds to artifacts that are made from it."""
     return read(artifact.metadata) or (Origin(kind=kind, name=name),)
 
 
 def record(first: Origin, parts: Iterable[Origin]) -> str:
-    """Return what is written under ``RECORD``; of too many parts that they are unknown."""
+    """Return the value for ``RECORD``; too many parts are recorded as unknown."""
     found = [first]
     found.extend(part for part in parts if part not in found)
     text = msgspec.json.encode(found)
@@ -94,9 +95,9 @@ def record(first: Origin, parts: Iterable[Origin]) -> str:
 
 
 def read(metadata: Mapping[str, str]) -> tuple[Origin, ...]:
-    """Return the origins that an artifact's metadata tell; none if they tell nothing.
+    """Return the origins in the metadata of an artifact; empty if there are none.
 
-    Who signed the artifact itself stands beside the record, because it is verified again.
+    The signer of the artifact itself is not in the record, because its signature is verified again.
     """
     try:
         first, *parts = _DECODER.decode(metadata.get(RECORD, "[]"))
@@ -107,7 +108,7 @@ def read(metadata: Mapping[str, str]) -> tuple[Origin, ...]:
 
 
 def same(metadata: Mapping[str, str], text: str) -> bool:
-    """Tell whether a record says the same as a new one, apart from who signed the parts."""
+    """Tell whether a record equals a new one, except for the signers of the parts."""
     return _places(read(metadata)) == _places(read({RECORD: text}))
 
 
@@ -124,7 +125,7 @@ def _places(found: Iterable[Origin]) -> list[Origin]:
 
 
 def _comparable(url: str) -> str:
-    """Return the canonical URL, which holds no password; empty if there is none."""
+    """Return the canonical URL without password; empty if there is none."""
     try:
         return urls.canonical(url)
     except urls.UnclearURLError:

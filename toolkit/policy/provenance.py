@@ -1,9 +1,9 @@
-"""Decide whether a write may happen where only what came from a repository may (ProvenancePolicy).
+"""Decide whether a write is allowed under ProvenancePolicies, which require a repository as origin.
 
-Pure. The caller gathers: the policies, the labels of the namespace, the claims once they are known
-to be true (``claims``), and what of the cluster's own machinery needs none (``machinery``). All
-policies of a namespace hold together; within one, a single origin must be satisfied whole. What an
-applier brought it may take away again, whatever has become of its source.
+Pure. The caller gathers the policies, the labels of the namespace, the claims after their
+verification (``claims``), and the exemptions (``machinery``). A write must satisfy all policies of
+a namespace; within a policy it must satisfy one origin completely. An applier may always delete the
+objects that it has applied, whatever has happened to its source.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -30,11 +30,13 @@ from toolkit.policy.claims import APPLIERS, Claims, Part, Standing, held
 from toolkit.policy.origins import Origin
 
 LABEL: Final = "policy.penstock.dev/provenance"
-"""On a Namespace: the API server asks about what is written there; the value is for selectors."""
+"""On a Namespace: the API server sends its writes to the webhook; selectors read the value."""
 BREAK_GLASS: Final = "policy.penstock.dev/break-glass"
-"""On a Namespace: until when (RFC 3339), and why, those who may ``bypass`` policies are let in."""
+"""On a Namespace: users who may ``bypass`` policies are allowed until a time (RFC 3339), with a
+reason.
+"""
 LONGEST: Final = timedelta(hours=24)
-"""How far ahead the end of breaking the glass may lie."""
+"""The longest time for which policies may be bypassed."""
 
 
 def _of(group: str, *resources: str) -> SelectedResources:
@@ -50,15 +52,15 @@ DEFAULT: Final = (
     _of("policy", "poddisruptionbudgets"),
     _of("networking.k8s.io", "ingresses", "networkpolicies"),
     _of("rbac.authorization.k8s.io", "roles", "rolebindings"),
-    # Anyone who may write these decides what a repository means. ExternalArtifacts and HelmCharts
-    # are left out, because they are generated.
+    # Users who may write these objects determine the content of repositories. ExternalArtifacts and
+    # HelmCharts are left out, because they are generated.
     _of("kustomize.toolkit.fluxcd.io", "kustomizations"),
     _of("helm.toolkit.fluxcd.io", "helmreleases"),
     _of("source.toolkit.fluxcd.io", "gitrepositories", "ocirepositories", "buckets"),
     _of("source.toolkit.fluxcd.io", "helmrepositories"),
     _of("source.extensions.fluxcd.io", "artifactgenerators"),
 )
-"""What a policy is about that names no resources: what people write."""
+"""The resources of a policy that names none: objects that users write."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -76,7 +78,7 @@ class Violation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Home:
-    """Where an object is changed: what applies it, and from where."""
+    """The place to change an object: its applier, and the source of the applier."""
 
     applier: ObjectRef
     source: str = ""
@@ -91,7 +93,7 @@ class Home:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Glass:
-    """That the glass of a namespace is broken: until when, and why."""
+    """The bypass of policies in a namespace: its end and its reason."""
 
     until: datetime
     reason: str
@@ -107,7 +109,7 @@ def holding(
 
 
 def about(policies: Iterable[ProvenancePolicy], attempt: Attempt) -> tuple[ProvenancePolicy, ...]:
-    """Return those of the policies that a write must satisfy."""
+    """Return the policies that a write must satisfy."""
     return tuple(
         policy
         for policy in policies
@@ -123,14 +125,14 @@ def selects(policy: ProvenancePolicy, group: str | None, resource: str) -> bool:
 
 
 def unproven(policies: Iterable[ProvenancePolicy], why: str) -> tuple[Violation, ...]:
-    """Return that a write satisfies none of these policies."""
+    """Return violations of all these policies, for a write without valid claims."""
     return tuple(_violation(policy, why) for policy in policies)
 
 
 def judge(
     policies: Iterable[ProvenancePolicy], attempt: Attempt, claims: Claims, standing: Standing
 ) -> tuple[Violation, ...]:
-    """Return what a write violates whose claims are known to be true."""
+    """Return the violations of a write with valid claims."""
     if attempt.operation == "DELETE" and claims.applier in owners_of(attempt.old):
         return ()
     if not claims.source:
@@ -143,12 +145,12 @@ def judge(
 
 
 def enforced(violations: Iterable[Violation]) -> tuple[Violation, ...]:
-    """Return those that forbid."""
+    """Return the violations that refuse the write."""
     return tuple(each for each in violations if each.mode == "Enforce")
 
 
 def refusal(attempt: Attempt, violations: Iterable[Violation], home: Home | None) -> str:
-    """Return what to tell a user who is refused: what, why, and what to change instead."""
+    """Return the message for a refused user: what was refused, why, and what to change instead."""
     found = tuple(violations)
     done = {"CREATE": "created", "UPDATE": "changed", "DELETE": "deleted"}
     verb = "scaled" if attempt.subresource == "scale" else done.get(attempt.operation, "used")
@@ -177,7 +179,7 @@ def owners_of(obj: Json | None) -> tuple[ObjectRef, ...]:
 
 
 def home(standing: Standing) -> Home:
-    """Return where to change what an applier applies."""
+    """Return the place to change the objects of an applier."""
     root = standing.root
     return Home(
         applier=standing.applier,
@@ -188,16 +190,16 @@ def home(standing: Standing) -> Home:
 
 
 def _url(root: Part) -> str:
-    """Return where the present artifact was fetched from; empty if nobody tells."""
+    """Return the URL from which the current artifact was fetched; empty if it is unknown."""
     found = root.origins(root.artifacts[0]) if root.artifacts else ()
     return found[0].url if found else ""
 
 
 def broken(annotations: Mapping[str, str], *, now: datetime) -> Glass | None:
-    """Return the broken glass that a Namespace's annotation tells of; None once its time is up.
+    """Return the bypass in a Namespace's annotation; None after its end.
 
     Raises:
-        ValueError: it does not name its end and a reason, or ends too late.
+        ValueError: the annotation has no end or reason, or the end is too far ahead.
     """
     text = annotations.get(BREAK_GLASS, "").strip()
     if not text:
@@ -250,7 +252,7 @@ def _among(selected: Iterable[SelectedResources], group: str | None, resource: s
 
 
 def _missing(origins: Iterable[AllowedOrigin], claims: Claims, standing: Standing) -> str:
-    """Return what keeps a write from satisfying the origin that it comes closest to."""
+    """Return what a write lacks to satisfy the origin that it comes closest to."""
     closest: list[str] = []
     for origin in origins:
         met = list(_lacks(origin, claims, standing))
@@ -263,7 +265,7 @@ def _missing(origins: Iterable[AllowedOrigin], claims: Claims, standing: Standin
 
 
 def _lacks(origin: AllowedOrigin, claims: Claims, standing: Standing) -> Iterator[str]:
-    """Yield for each part of an origin what a write lacks; empty where it has that."""
+    """Yield what a write lacks, for each part of an origin; empty if it lacks nothing."""
     applier, wanted = claims.applier, origin.applier
     if wanted is not None:
         fits = (
@@ -327,7 +329,7 @@ def _outside(wanted: OriginSource, found: Iterable[Origin]) -> list[Origin]:
 
 
 def _elsewhere(wanted: OriginSource, part: Part) -> str:
-    """Return what is wrong with where the present artifact was fetched from."""
+    """Return what is wrong with the origin of the current artifact."""
     found = part.origins(part.artifacts[0]) if part.artifacts else ()
     if not found:
         return f"cannot show where its artifact came from: {origins.REMEDY}"

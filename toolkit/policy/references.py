@@ -1,12 +1,12 @@
-"""Decide whether an object of one namespace may refer to an object of another.
+"""Decide whether an object in one namespace may refer to an object in another.
 
-Deny by default; a ReferenceGrant in the namespace of the target allows. Pure: the caller gathers,
-this decides, at admission and again before an object is used. The answer never depends on whether
-the target exists, so a denial tells nothing about other namespaces.
+References are denied by default; a ReferenceGrant in the namespace of the target allows them. Pure:
+the caller gathers, this module decides, at admission and again before an object is used. The answer
+never depends on whether the target exists, so a denial discloses nothing about other namespaces.
 
-``REFERENCES`` lists every field of every kind that may name another namespace and is decided here,
-``OTHERS`` every field that holds a namespace for another reason, and why no grant is asked for.
-``toolkit.policy.remedies`` has the grants that a denial lacks.
+``REFERENCES`` lists every field of every kind that may name another namespace and is decided here.
+``OTHERS`` lists every other field with a namespace, with the reason why it needs no grant.
+``toolkit.policy.remedies`` has the grants to propose after a denial.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -26,14 +26,15 @@ GroupKind = tuple[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Field:
-    """One field that refers to an object: its path in the holder, and what kind it means.
+    """A field that refers to an object: its path in the holder, and the kind of the target.
 
-    ``[]`` after a part of the path stands for each entry of a list. With an empty ``kind`` the
-    reference names its kind itself; the group is fixed either way, whatever ``apiVersion`` says.
-    ``also`` has what the reference may name instead by its ``kind``.
-    Where ``reads`` names a field of the reference, only references with that field see more of the
-    target than whether it is ready, and only they need a grant. Where the target ``consents``, it
-    may allow the reference itself: then only the reconciler, which reads it, asks for a grant.
+    - ``[]`` in the path means each element of a list.
+    - With an empty ``kind`` the reference names its kind itself. The group is fixed, whatever
+      ``apiVersion`` says. ``also`` has the other kinds that the reference may name.
+    - ``reads`` names a field of the reference. Only references with that field see more of the
+      target than its readiness, and need a grant.
+    - ``consents``: the target may allow the reference itself. Then only the reconciler, which reads
+      the target, requires a grant.
     """
 
     holder: GroupKind
@@ -45,7 +46,7 @@ class Field:
     consents: bool = False
 
     def meant(self, value: Mapping[str, Any]) -> GroupKind:
-        """Return the group and kind of what a reference means."""
+        """Return group and kind of the target of a reference."""
         named = str(value.get("kind") or "")
         other = next((each for each in self.also if each[1] == named), None)
         return other or (self.group, self.kind or named)
@@ -79,10 +80,10 @@ _EMITTING: Final = (
 """Kinds of other groups than that of sources which events are about."""
 
 REFERENCES: Final = (
-    # What a Kustomization is built from,
+    # The sources of a Kustomization.
     Field(holder=_KUSTOMIZATION, path="spec.sourceRef", group=_SOURCE),
     Field(holder=_KUSTOMIZATION, path="spec.sourceRefs[]", group=_SOURCE),
-    # and what it waits for. That another one is ready is one bit; an expression reads its fields.
+    # The dependencies of a Kustomization. Only a ready expression reads fields of the dependency.
     Field(
         holder=_KUSTOMIZATION,
         path="spec.dependsOn[]",
@@ -91,10 +92,10 @@ REFERENCES: Final = (
         also=(_HELM_RELEASE,),
         reads="readyExpr",
     ),
-    # Where a HelmRelease has its chart from: the HelmChart is created beside the source,
+    # The source of a HelmRelease's chart: the HelmChart is created in its namespace.
     Field(holder=_HELM_RELEASE, path="spec.chart.spec.sourceRef", group=_SOURCE),
     Field(holder=_HELM_RELEASE, path="spec.chartRef", group=_SOURCE),
-    # and what it waits for.
+    # The dependencies of a HelmRelease.
     Field(
         holder=_HELM_RELEASE,
         path="spec.dependsOn[]",
@@ -103,7 +104,7 @@ REFERENCES: Final = (
         also=(_KUSTOMIZATION,),
         reads="readyExpr",
     ),
-    # What artifacts are made from.
+    # The sources of an ArtifactGenerator.
     Field(holder=_GENERATOR, path="spec.sources[]", group=_SOURCE),
     # Which tags to choose from; the repository's accessFrom may allow that, too.
     Field(
@@ -113,9 +114,9 @@ REFERENCES: Final = (
         kind="ImageRepository",
         consents=True,
     ),
-    # Where images are written to, with the credentials of that source.
+    # The repository to which images are written, with the credentials of that source.
     Field(holder=_AUTOMATION, path="spec.sourceRef", group=_SOURCE, kind="GitRepository"),
-    # Whose events are sent, and what others may have reconciled.
+    # The objects whose events are sent, and the objects that a Receiver reconciles.
     Field(
         holder=(_NOTIFICATION, "Alert"),
         path="spec.eventSources[]",
@@ -166,9 +167,9 @@ OTHERS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reference:
-    """One reference of an object; ``path`` tells where it stands, as ``spec.sourceRefs[2]``.
+    """A reference of an object; ``path`` is its place, such as ``spec.sourceRefs[2]``.
 
-    One that does not read its ``target`` sees no more than whether it is ready.
+    A reference that does not read its ``target`` sees only whether it is ready.
     """
 
     path: str
@@ -181,16 +182,16 @@ class UngrantedError(AccessDeniedError):
 
 
 class BlockedError(AccessDeniedError):
-    """No reference leaves its namespace here, whatever is granted."""
+    """A flag forbids all references to other namespaces, regardless of grants."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class References:
-    """The decision, with what it rests on.
+    """The decision, with its inputs.
 
-    ``cross_namespace`` is false under ``--no-cross-namespace-refs``: then grants count nothing.
-    ``enforced`` is false under ``--cross-namespace-refs=warn``: then ``require`` lets pass what
-    only lacks a grant.
+    ``cross_namespace`` is false under ``--no-cross-namespace-refs``: then grants have no effect.
+    ``enforced`` is false under ``--cross-namespace-refs=warn``: then ``require`` allows references
+    that only lack a grant.
     """
 
     grants: Lookup
@@ -200,10 +201,12 @@ class References:
     def denial(
         self, holder: ObjectRef, target: ObjectRef, *, reads: bool = True
     ) -> UngrantedError | BlockedError | None:
-        """Return why ``holder`` may not refer to ``target``; an empty namespace means its own.
+        """Return why ``holder`` may not refer to ``target``; None if it may.
+
+        An empty namespace of the target means that of the holder.
 
         Raises:
-            WaitingError: grants are not known yet.
+            WaitingError: the grants have not been listed yet.
         """
         if target.namespace in {"", holder.namespace}:
             return None
@@ -223,20 +226,20 @@ class References:
     def denials(
         self, holder: ObjectRef, found: Iterable[Reference]
     ) -> list[tuple[Reference, UngrantedError | BlockedError]]:
-        """Return which references are denied, and why, whether or not that is enforced.
+        """Return the denied references with the reasons, whether or not denials are enforced.
 
         Raises:
-            WaitingError: grants are not known yet.
+            WaitingError: the grants have not been listed yet.
         """
         judged = ((each, self.denial(holder, each.target, reads=each.reads)) for each in found)
         return [(each, error) for each, error in judged if error is not None]
 
     def require(self, holder: ObjectRef, target: ObjectRef, *, reads: bool = True) -> None:
-        """Let ``holder`` refer to ``target``, as ``denial`` says and ``enforced`` demands.
+        """Require that ``holder`` may refer to ``target``, unless denials are not enforced.
 
         Raises:
-            AccessDeniedError: the namespaces differ, and nothing in the target's allows it.
-            WaitingError: grants are not known yet.
+            AccessDeniedError: the target is in another namespace, and no grant there allows it.
+            WaitingError: the grants have not been listed yet.
         """
         error = self.denial(holder, target, reads=reads)
         if error is not None and self.refuses(error):
@@ -298,7 +301,7 @@ def _at(
 
 
 def _allows(grant: ReferenceGrant, holder: ObjectRef, target: ObjectRef) -> bool:
-    """Tell whether one grant lets the one refer to the other."""
+    """Tell whether a grant allows a holder to refer to a target."""
     if grant.metadata.namespace != target.namespace:
         return False
     given = any(

@@ -1,7 +1,7 @@
-"""The ReferenceGrants that would allow references, as objects and as one line to apply. Pure.
+"""The ReferenceGrants that would allow denied references, as objects and as one line. Pure.
 
-A grant names its holders' namespace and each target, so that it opens no more than was asked for.
-Its name holds a digest of its content: applied beside others it replaces none of them.
+A grant names the holders' namespace and each target, so it allows no more than was asked for. Its
+name contains a digest of its content, so that it replaces no other grant when it is applied.
 """
 
 import hashlib
@@ -16,9 +16,9 @@ from toolkit.objects import GroupVersionKind, Json, ObjectRef
 PAGE: Final = "docs/tenancy.md#references-to-other-namespaces"
 LOCKED_PAGE: Final = "docs/tenancy.md#lock-down"
 LONGEST: Final = 900
-"""Characters of the line to apply: a condition has room for it and for what is refused."""
+"""Maximal length of the line, so that a condition has room for it and the refused references."""
 _MOST: Final = 64
-"""Entries of each list of a grant, as its schema says."""
+"""Maximal length of each list of a grant, from its schema."""
 _T = TypeVar("_T")
 _Holder: TypeAlias = tuple[str, str, str]
 """Group, kind and namespace."""
@@ -34,8 +34,8 @@ def grants(holder: ObjectRef, targets: Iterable[ObjectRef]) -> list[Json]:
 def merged(wanted: Iterable[tuple[ObjectRef, ObjectRef]]) -> list[Json]:
     """Return grants that allow these pairs of holder and target, and no others.
 
-    A grant lets all of its holders refer to all of its targets. So holders share one only where
-    they need the same targets of a namespace. The order of the pairs does not matter.
+    A grant allows all of its holders to refer to all of its targets. So holders share a grant only
+    if they need the same targets of a namespace. The order of the pairs does not matter.
     """
     needed: dict[tuple[str, _Holder], dict[_Target, None]] = {}
     for holder, target in wanted:
@@ -53,9 +53,9 @@ def merged(wanted: Iterable[tuple[ObjectRef, ObjectRef]]) -> list[Json]:
 
 
 def remedy(holder: ObjectRef, targets: Sequence[ObjectRef]) -> str:
-    """Return what to apply, in one line, and the page to read.
+    """Return the grants to apply, in one line, and the documentation page.
 
-    The line covers as many of the targets as it has room for, and the first in any case.
+    The line covers as many of the targets as fit, at least the first one.
     """
     wanted = list(dict.fromkeys(targets))
     covered, text = 1, line(grants(holder, wanted[:1]))
@@ -106,7 +106,7 @@ def _list(objects: Sequence[Json]) -> Json:
 
 
 def _flow(value: object) -> str:
-    """Return a value in YAML's flow style; strings are quoted, whatever they look like."""
+    """Return a value in YAML's flow style; all strings are quoted."""
     match value:
         case dict():
             inner = ", ".join(f"{key}: {_flow(each)}" for key, each in value.items())

@@ -23,7 +23,7 @@ class Policy(Protocol):
 
     @property
     def metadata(self) -> ObjectMeta:
-        """Return how it is called."""
+        """Return the metadata."""
 
     @property
     def spec(self) -> Selecting:
@@ -63,7 +63,7 @@ def selecting(
 
 
 def matches(selector: LabelSelector, labels: Mapping[str, str]) -> bool:
-    """Tell whether the labels satisfy all of the selector; an empty one means everything."""
+    """Tell whether the labels satisfy the selector; an empty selector matches everything."""
     wanted = all(labels.get(key) == value for key, value in selector.match_labels.items())
     return wanted and all(_holds(each, labels) for each in selector.match_expressions)
 

@@ -1,8 +1,8 @@
-"""Decide whether a signature is the one that had to be there (``SourcePolicy``'s ``verify``). Pure.
+"""Decide whether a signature is the one that a ``SourcePolicy`` requires (``verify``). Pure.
 
-``weaker`` compares what a source object demands with what it has to demand. It refuses what is
-certainly weaker; patterns of identities are compared as far as that can be decided, and who really
-signed is asked by ``refused`` before the content is kept.
+``weaker`` compares the requirements of a source object with those of the policy. It refuses
+requirements that are certainly weaker; patterns of identities are compared as far as this can be
+decided. ``refused`` checks the actual signer before the content is stored.
 """
 
 import dataclasses
@@ -38,7 +38,7 @@ _SPECIAL: Final = frozenset(r".^$*+?()[]{}|\\")
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong, and with which field; ``value`` tells findings apart, and may be secret."""
+    """A problem in a field; ``value`` distinguishes findings, and may be secret."""
 
     field: str
     why: str
@@ -47,7 +47,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signed:
-    """Who signed, as a verification proved it, and what else the source demanded of it."""
+    """The signer that a verification has proved, and the other requirements of the source."""
 
     method: str
     identity: str
@@ -153,11 +153,11 @@ def _within(issuer: str, subject: str, required: RequiredIdentity) -> bool:
 
 
 def _narrower(pattern: str, required: str) -> bool:
-    """Tell whether all that an anchored pattern matches is matched by ``required``, if decidable.
+    """Tell whether ``required`` matches everything that an anchored pattern matches, if decidable.
 
-    It is where both are the same, where the pattern is a plain text that matches, and where the
-    required one is a plain text followed by anything and the pattern begins with that text. A
-    pattern longer than any identity is not looked at.
+    This is decided in three cases: both are equal, the pattern is a plain text that matches, or the
+    required pattern is a plain text followed by anything and the pattern begins with that text. A
+    pattern longer than any identity is not compared.
     """
     inner = _anchored(pattern) if len(pattern) <= _LONGEST else None
     if inner is None:
@@ -172,7 +172,7 @@ def _narrower(pattern: str, required: str) -> bool:
 
 
 def _anchored(pattern: str) -> str | None:
-    """Return what stands between the anchors of a pattern; None if it is not anchored whole."""
+    """Return the text between the anchors of a pattern; None if it is not completely anchored."""
     if not (pattern.startswith("^") and pattern.endswith("$")) or pattern.endswith(r"\$"):
         return None
     inner = pattern[1:-1]
@@ -250,7 +250,7 @@ def _attributes(name: str) -> Iterator[str]:
 
 
 def _told(required: RequiredVerification) -> str:
-    """Return in words what is required."""
+    """Return the requirement for messages."""
     parts = []
     if required.git:
         parts.append(f"a git signature ({required.git.mode}){_of(required.git.keys)}")

@@ -1,13 +1,14 @@
-"""Decide whether a source may exist, and whether who signed it is who had to (``SourcePolicy``).
+"""Decide whether a source and the signer of its artifacts are allowed (``SourcePolicy``).
 
-Pure. ``judge`` looks at the object alone: at admission, and again before anything is fetched.
-``judge_artifact`` looks at an artifact alone: where it was fetched from and what a verification
-proved, as its metadata tell (``origins``). So it holds even where the spec, or the keys that a
-source trusts, were changed since.
+Pure. ``judge`` checks only the object: at admission, and again before anything is fetched.
+``judge_artifact`` checks only an artifact: the origin and the proved signer in its metadata
+(``origins``). So it is valid even if the spec, or the keys that a source trusts, have changed
+since.
 
-All policies of a namespace hold together; within one, a single entry must be satisfied whole. What
-an allowed source pulls in by itself (submodules, a chart's dependencies) is its author's to answer
-for: their revisions or names are part of what was allowed, and signed where that is demanded.
+A source must satisfy all policies of a namespace; within a policy it must satisfy one entry
+completely. The author of an allowed source is responsible for content that the source pulls in
+(submodules, dependencies of a chart): their revisions or names are part of the allowed content, and
+are signed with it if a signature is required.
 """
 
 import dataclasses
@@ -33,9 +34,9 @@ _UNTOLD: Final = EXTERNAL_ARTIFACT.kind
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Violation:
-    """One policy that a source does not satisfy: the field, and why.
+    """A policy that a source does not satisfy: the field, and the reason.
 
-    ``value`` is for comparisons alone: it may hold a password, and is never told.
+    ``value`` is only for comparisons: it may contain a password, and is never shown.
     """
 
     policy: str
@@ -49,7 +50,7 @@ class Violation:
 
 
 def judge(obj: Json, policies: Iterable[SourcePolicy]) -> tuple[Violation, ...]:
-    """Return what a source object violates, no matter who signs its content."""
+    """Return the violations of a source object, regardless of the signer of its content."""
     return tuple(
         Violation(
             policy=policy.metadata.name,
@@ -66,9 +67,10 @@ def judge(obj: Json, policies: Iterable[SourcePolicy]) -> tuple[Violation, ...]:
 def judge_artifact(
     kind: str, metadata: Mapping[str, str], policies: Iterable[SourcePolicy]
 ) -> tuple[Violation, ...]:
-    """Return what an artifact with these metadata violates that a source of ``kind`` offers.
+    """Return the violations of an artifact of a source of ``kind`` with these metadata.
 
-    Third parties write the metadata of ExternalArtifacts, of which policies ask nothing.
+    Third parties write the metadata of ExternalArtifacts, so policies have no requirements for
+    them.
     """
     if kind == _UNTOLD:
         return ()
@@ -103,7 +105,7 @@ def _finding(obj: Json, policy: SourcePolicy) -> Finding | None:
 
 
 def _against(obj: Json, entry: AllowedSource) -> Finding | None:
-    """Return what speaks against an object by one entry of its kind."""
+    """Return why an object does not satisfy an entry of its kind; None if it does."""
     if entry.urls and (finding := _foreign(obj, entry)) is not None:
         return finding
     if entry.own_proxy == "Deny" and dig(obj, "spec", "proxySecretRef"):
@@ -112,13 +114,14 @@ def _against(obj: Json, entry: AllowedSource) -> Finding | None:
 
 
 def _foreign(obj: Json, entry: AllowedSource) -> Finding | None:
-    """Return what speaks against a URL."""
+    """Return why a URL does not satisfy an entry; None if it does."""
     field, url = _url_field(entry.kind), origins.url_of(obj)
     allowed = f"allowed are {', '.join(entry.urls)}"
     try:
         meant = urls.canonical(url)
     except urls.UnclearURLError as exc:
-        # It stays out: it may hold a password or a token, and this goes to logs, events and audit.
+        # The URL is not shown: it may contain a password or a token, and messages go to logs and
+        # events.
         return Finding(field, f"it cannot be compared, {exc}; {allowed}", url)
     if any(urls.matches(pattern, meant) for pattern in entry.urls):
         return None
@@ -153,7 +156,7 @@ def _unfit_origin(origin: Origin, policy: SourcePolicy) -> str:
 
 
 def _elsewhere(origin: Origin, entry: AllowedSource) -> str:
-    """Return what speaks against where content was fetched; empty if nothing does."""
+    """Return why the origin of content does not satisfy an entry; empty if it does."""
     if entry.urls and not any(urls.matches(pattern, origin.url) for pattern in entry.urls):
         at = urls.shown(origin.url) or "an address that is not known or cannot be compared"
         return f"it was fetched from {at}; allowed are {', '.join(entry.urls)}"
@@ -168,11 +171,11 @@ def _unsigned(origin: Origin, entry: AllowedSource) -> str:
 
 
 def enforced(violations: Iterable[Violation]) -> tuple[Violation, ...]:
-    """Return those that forbid."""
+    """Return the violations that refuse the source."""
     return tuple(each for each in violations if each.mode == "Enforce")
 
 
 def fresh(new: Iterable[Violation], old: Iterable[Violation]) -> Iterator[Violation]:
-    """Yield violations that a change brings; those that were there already do not block it."""
+    """Yield the violations that a change adds; existing ones do not block it."""
     known: set[Any] = set(old)
     yield from (each for each in new if each not in known)

@@ -1,8 +1,8 @@
-"""Which tag of an image a policy chooses: a filter, and an order. Pure.
+"""Choose the tag of an image by a policy: a filter, and an order. Pure.
 
 The rules are those of Flux's image-reflector-controller (``internal/policy``): a tag that matches
-the filter is compared by what ``extract`` makes of it, and of tags that compare as equal one is
-taken whatever the order in which a registry lists them. Patterns are RE2, so a hostile one costs
+the filter is compared by the result of ``extract``. If tags compare as equal, the choice does not
+depend on the order in which a registry lists them. Patterns are RE2, so a hostile pattern takes
 time linear in the tags.
 """
 
@@ -55,10 +55,10 @@ def ranked(
 
 
 def excluded(patterns: Iterable[str], tags: Iterable[str]) -> list[str]:
-    """Return the tags that match none of the patterns, in descending order of their texts.
+    """Return the tags that match none of the patterns, in descending order.
 
     Raises:
-        StalledError: a pattern cannot be read.
+        StalledError: a pattern is invalid.
     """
     compiled = [_compiled(pattern, "spec.exclusionList") for pattern in patterns]
     kept = {
@@ -131,7 +131,7 @@ _Numbered = tuple[float, Decimal]
 
 
 def _number(text: str) -> _Numbered:
-    """Return what to compare a number by, exact also where a float is not."""
+    """Return the value for comparing numbers, which is exact even if a float is not."""
     try:
         value = float(text) if _NUMBER.fullmatch(text) else math.nan
     except ValueError:
@@ -145,10 +145,10 @@ def _number(text: str) -> _Numbered:
 
 
 def _filtered(given: TagFilter | None, tags: Iterable[str]) -> Mapping[str, str]:
-    """Return the tags that take part, by what they are compared by.
+    """Return the tags that pass the filter, by the text to compare.
 
-    Of tags with one such text the last in text order counts, so that the order in which a registry
-    lists them does not.
+    Of several tags with the same text, the last in text order counts, so that the order in which a
+    registry lists them does not matter.
     """
     if given is None or not given.pattern:
         return {tag: tag for tag in tags}
@@ -163,9 +163,9 @@ def _filtered(given: TagFilter | None, tags: Iterable[str]) -> Mapping[str, str]
 
 
 def _in_time(tags: Iterable[str], field: str) -> Iterator[str]:
-    """Yield the tags as long as this thread has not computed for too long with them.
+    """Yield the tags, until this thread has computed for too long.
 
-    Time is linear in what is searched, but patterns may be long, and there may be many tags.
+    Time is linear in the searched text, but patterns may be long, and there may be many tags.
     """
     end = time.thread_time() + SECONDS
     for tag in tags:
@@ -178,9 +178,9 @@ def _in_time(tags: Iterable[str], field: str) -> Iterator[str]:
 
 
 def _template(text: str) -> Callable[["re.Match[str]"], str]:
-    """Return what expands a template as Go does (``regexp.Regexp.Expand``).
+    """Return a function that expands a template as Go does (``regexp.Regexp.Expand``).
 
-    A group that is named and does not exist stands for nothing, ``$$`` for a dollar.
+    A named group that does not exist expands to nothing, and ``$$`` to a dollar.
     """
 
     def expand(match: "re.Match[str]") -> str:
@@ -209,7 +209,7 @@ def _compiled(pattern: str, field: str) -> "re.Pattern[str]":
 
 
 def _number_of(name: str) -> int | None:
-    """Return the number of a group; what is longer than any such number is a name, as in Go."""
+    """Return the number of a group; a text longer than any such number is a name, as in Go."""
     return int(name) if _is_number(name) and len(name) <= _DIGITS else None
 
 

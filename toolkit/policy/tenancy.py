@@ -19,12 +19,12 @@ from toolkit.objects import Json, dig, gvk_of
 from toolkit.policy import claims
 
 PROTECTED: Final = "policy.penstock.dev/"
-"""Prefix of the labels of namespaces that only who may change policies may change."""
+"""Prefix of labels of namespaces that only users who may change policies may change."""
 REQUIRED: Final = f"{PROTECTED}require-service-account"
-"""Label of a namespace: what applies from here must name its account. ``true`` or ``false``."""
+"""Label of a namespace: whether appliers must name a service account, ``true`` or ``false``."""
 
 MOST_SECRETS: Final = 64
-"""Secrets of one list that requesters are asked about one by one: each is a question."""
+"""Limit of Secrets in one list, because each costs a question about the requester."""
 
 GroupKind = tuple[str, str]
 _KUSTOMIZATION: Final = ("kustomize.toolkit.fluxcd.io", "Kustomization")
@@ -72,14 +72,14 @@ _SHOWN: Final = MappingProxyType(
         # The path of the hook is made of the token, and can be guessed at.
         "Receiver": ("spec.secretRef",),
         "ImageRepository": ("spec.secretRef",),
-        # What is signed with a key counts as its owner's.
+        # Content that is signed with a key counts as content of the owner of the key.
         "ImageUpdateAutomation": ("spec.git.commit.signingKey.secretRef",),
     }
 )
-"""Secrets that are shown to a server which the object names itself: naming them is reading them.
+"""Secrets that are sent to a server which the object names: naming them means reading them.
 
-Those with certificates and proxies are not among them: a private key is never shown, and a proxy's
-password goes to the address that stands beside it.
+Secrets with certificates and proxies are not among them: a private key is never sent, and the
+password of a proxy goes to the address in the same Secret.
 """
 
 PACE: Final = frozenset({"interval", "retryInterval", "timeout", "suspend"})
@@ -87,15 +87,15 @@ PACE: Final = frozenset({"interval", "retryInterval", "timeout", "suspend"})
 
 _ACT: Final = ("impersonate", "use")
 _READ: Final = ("get", "use")
-"""Not ``decrypt``: a document of the author's own source has a Vault token sent where it says."""
+"""Not ``decrypt``: a document of the author's own source can send a Vault token to any address."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Installation:
-    """What the installation decides for objects that name no account.
+    """The defaults of the installation for objects that name no account.
 
-    ``namespace``, ``applier`` and ``releaser`` are of the accounts that apply Kustomizations and
-    HelmReleases by default; the others are flags.
+    ``namespace``, ``applier`` and ``releaser`` are those of the accounts that apply Kustomizations
+    and HelmReleases by default; the others are flags.
     """
 
     namespace: str
@@ -107,10 +107,10 @@ class Installation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Power:
-    """One thing that an object borrows; the requester needs one of the verbs on it.
+    """A permission that an object uses; the requester needs one of the verbs on the resource.
 
-    An empty ``name`` means every object of the resource in the namespace. ``implied`` is true
-    where the object names nothing and gets what the installation gives by default.
+    An empty ``name`` means every object of the resource in the namespace. ``implied`` is true if
+    the object names nothing and gets the default of the installation.
     """
 
     field: str
@@ -122,15 +122,15 @@ class Power:
 
     @property
     def user(self) -> str:
-        """Return the user name that needs nobody's leave, because it is the account itself."""
+        """Return the name of the user that is the account itself, and so needs no permission."""
         if self.resource != "serviceaccounts" or not self.name:
             return ""
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
     def refusal(self, user: str, *, named: bool = True) -> AccessDeniedError:
-        """Return the denial, with what would help.
+        """Return the denial with its remedy.
 
-        An account that the installation gives by default is only ``named`` to those who may know.
+        A default account of the installation is only ``named`` to users who may know it.
         """
         if self.implied and not named:
             return AccessDeniedError(
@@ -168,13 +168,13 @@ def powers(obj: Json, namespace: str, installation: Installation) -> tuple[Power
 
 
 def require_account(labels: Mapping[str, str], *, account: str, remote: bool) -> None:
-    """Let what applies name no account, unless the labels of its namespace require one.
+    """Require that an applier names an account, if the labels of its namespace say so.
 
-    ``account`` is the one that it names or gets by a flag; to a ``remote`` cluster a kubeconfig
-    leads with an identity of its own.
+    ``account`` is the account that it names or gets by a flag. A ``remote`` applier needs none,
+    because a kubeconfig has its own identity.
 
     Raises:
-        AccessDeniedError: it must name one and does not.
+        AccessDeniedError: the applier must name an account and does not.
     """
     required = labels.get(REQUIRED, "false").lower() != "false"
     if required and not account and not remote:
@@ -226,7 +226,7 @@ def _reading(field: str, obj: Json, namespace: str) -> Iterator[Power]:
 
 
 def _applying(obj: Json, namespace: str, installation: Installation, own: str) -> Iterator[Power]:
-    """Yield what an object applies as; by default ``own``, an account of the installation."""
+    """Yield the account with which an object applies; ``own`` is the default account."""
     remote = dig(obj, "spec", "kubeConfig")
     if remote:
         # the account, if one is named, is of the other cluster

@@ -1,7 +1,7 @@
-"""Whether a URL is one of those that patterns allow. Pure.
+"""Match URLs against patterns. Pure.
 
-A URL is brought into one form first, and one that two programs might read differently is allowed by
-no pattern: what is compared here must be what a client connects to.
+A URL is normalized first. A URL that two programs may parse differently matches no pattern, because
+the compared URL must be the one to which a client connects.
 """
 
 import functools
@@ -24,10 +24,10 @@ class UnclearURLError(ValueError):
 
 
 def canonical(url: str) -> str:
-    """Return the URL with lower-case host, and without user, default port and slash at the end.
+    """Return the URL with lower-case host, without user, default port and trailing slash.
 
     Raises:
-        UnclearURLError: programs may disagree about what it means.
+        UnclearURLError: programs may parse the URL differently.
     """
     if len(url) > _LONGEST:
         raise UnclearURLError(f"it has more than {_LONGEST} characters")
@@ -50,21 +50,21 @@ def canonical(url: str) -> str:
 
 
 def shown(url: str) -> str:
-    """Return a canonical URL in quotes for people; empty if it may hold the end of a password.
+    """Return a canonical URL in quotes for messages; empty if it may contain part of a password.
 
-    That is what is left of an ``@``, where the password holds a slash.
+    This is the case with an ``@`` in it, because the password may contain a slash.
     """
     return f"'{url}'" if url and "@" not in url else ""
 
 
 def matches(pattern: str, url: str) -> bool:
-    """Tell whether a pattern means a canonical URL: ``*`` stops at a slash, ``**`` does not."""
+    """Tell whether a pattern matches a canonical URL: ``*`` stops at a slash, ``**`` does not."""
     return _compiled(pattern.rstrip("/")).fullmatch(url) is not None
 
 
 @functools.lru_cache(maxsize=4096)
 def _compiled(pattern: str) -> Any:
-    """Compile for RE2, whose time is linear whatever the pattern."""
+    """Compile for RE2, whose time is linear for every pattern."""
     parts = re.split(r"(\*\*|\*)", pattern)
     wild = {"**": ".*", "*": "[^/]*"}
     return re2.compile("".join(wild.get(part) or re2.escape(part) for part in parts))
