@@ -26,7 +26,7 @@ __all__ = ["Built", "Charts", "Dependency", "Found", "Inspected", "PackageReques
 MEMORY_LIMIT: Final = 512 << 20
 """Bytes for a worker: a chart of 100 MiB, its dependencies, and what reading them takes."""
 SECONDS: Final = 120.0
-"""For one operation. An index of 50 MiB takes 4 s of a processor that does nothing else."""
+"""Timeout of one operation. An index of 50 MiB takes 4 s on an idle processor."""
 
 
 class Workers(Protocol):
@@ -42,10 +42,10 @@ def kind(*, memory_limit: int = MEMORY_LIMIT) -> WorkerKind:
     row = calls.kind(memory_limit=memory_limit, path=library.with_helm(library.find()))
     return replace(
         row,
-        module="toolkit.chart.worker",  # indexes and charts: YAML and archives of strangers
+        module="toolkit.chart.worker",  # It parses untrusted indexes and charts: YAML and archives.
         # A chart is read once: an eager collector costs little, and keeps 10 MiB a worker.
         environment={**row.environment, "GOGC": "50"},
-        answer_limit=16 << 20,  # what was done, and no file of it
+        answer_limit=16 << 20,  # Answers contain no file content.
         umask=0o022,
         patience=1.0,  # most operations take milliseconds, and another worker 30 MiB
         starting=5.0,
@@ -84,7 +84,7 @@ class Charts:
         return msgspec.msgpack.decode(answer, type=Summary)
 
     def known(self, digest: str, name: str, version: str, *, scope: str) -> Found | None:
-        """Return what ``find`` returned before for an index with this digest."""
+        """Return an earlier result of ``find`` for an index with this digest, or None."""
         asked = (scope, digest, name, version)
         found = self._found.get(asked)
         if found is not None:
@@ -92,14 +92,15 @@ class Charts:
         return found
 
     async def find(self, index: Path, digest: str, name: str, version: str, *, scope: str) -> Found:
-        """Return the version of a chart that an index has for a version or a range.
+        """Return the version of a chart in an index, for a version or a range.
 
-        ``digest`` names the content of the file, which ``normalize`` wrote, and ``scope`` is the
-        namespace that asks: answers of a worker that one has taken over are not told to another.
+        ``digest`` identifies the content of the file, which ``normalize`` wrote. ``scope`` is the
+        namespace of the caller: answers of a worker that one tenant has compromised are not used
+        for others.
 
         Raises:
-            ChartReferenceError: there is none, or ``version`` cannot be read.
-            IndexationError: the file is not what it should be.
+            ChartReferenceError: there is no such version, or ``version`` is invalid.
+            IndexationError: the file is not a normalized index.
         """
         if (known := self.known(digest, name, version, scope=scope)) is not None:
             return known
@@ -112,12 +113,12 @@ class Charts:
         return found
 
     async def inspect(self, root: Path, path: str) -> Inspected:
-        """Return which chart lies at ``path`` below ``root``, and what it lacks.
+        """Return the chart at ``path`` below ``root``, and the dependencies that it lacks.
 
         Raises:
-            ChartReferenceError: there is none, or the path leads out.
-            ChartPackageError: it cannot be read.
-            DependencyBuildError: a dependency can be had from nowhere.
+            ChartReferenceError: there is no chart, or the path leads out of the root.
+            ChartPackageError: the chart cannot be read.
+            DependencyBuildError: a dependency has no repository.
         """
         request = msgspec.json.encode(wire.InspectRequest(root=str(root), path=path))
         answer = await self._ask("inspect", request, failure=ChartPackageError)
@@ -126,13 +127,14 @@ class Charts:
     async def package(self, request: PackageRequest) -> Built:
         """Write the package that the request describes.
 
-        A package that nothing is to be done to stays as it is, byte for byte.
+        A package without any change is copied byte for byte.
 
         Raises:
-            ChartReferenceError: there is no chart, or the path leads out.
-            MetadataPatchError: the version cannot be given metadata.
-            ValuesFilesError: a values file is missing, leads out, or is no YAML mapping.
-            DependencyBuildError: a dependency is not what the chart asks for.
+            ChartReferenceError: there is no chart, or the path leads out of the root.
+            MetadataPatchError: the version cannot have metadata.
+            ValuesFilesError: a values file does not exist, leads out of the root, or is no YAML
+                mapping.
+            DependencyBuildError: a dependency is not the one that the chart asks for.
             ChartPackageError: the chart cannot be read, or the package is too large.
         """
         answer = await self._ask("package", msgspec.json.encode(request), failure=ChartPackageError)

@@ -31,14 +31,14 @@ from toolkit.chart import limits
 
 
 class DocumentError(ValueError):
-    """Helm cannot read a document, or it is too large; the message says what and where."""
+    """Helm cannot parse a document, or it is too large; the message says what and where."""
 
 
 def load(data: bytes) -> Any:
-    """Return the first document of ``data``; ``None`` if there is none.
+    """Return the first document of ``data``; None if there is none.
 
     Raises:
-        DocumentError: it cannot be read.
+        DocumentError: the document is invalid.
     """
     try:
         return _Reader(data).document()
@@ -59,10 +59,10 @@ def load_all(data: bytes) -> list[tuple[int, Any]]:
 
 
 def load_mapping(data: bytes) -> dict[str, Any]:
-    """Return the first document, which has to be a mapping; an empty one stands for no content.
+    """Return the first document, which must be a mapping; without content, an empty mapping.
 
     Raises:
-        DocumentError: it cannot be read, or is something else.
+        DocumentError: the document is invalid, or is not a mapping.
     """
     value = load(data)
     if value is None:
@@ -183,7 +183,7 @@ _PREFIX: Final = "tag:yaml.org,2002:"
 
 
 def _scalar(event: ScalarEvent) -> Any:
-    """Return what Go's parser makes of a scalar (go.yaml.in/yaml/v2 ``resolve.go``)."""
+    """Return the value of a scalar as Go's parser resolves it (yaml/v2 ``resolve.go``)."""
     tag = (event.tag or "").removeprefix(_PREFIX)
     if tag == "binary":
         return _binary(event)
@@ -234,7 +234,7 @@ def _binary(event: ScalarEvent) -> str:
 
 
 def _merged(event: Any, value: Any) -> dict[str, Any]:
-    """Return what ``<<`` brings: a mapping, or a list of them whose first counts most."""
+    """Return the value of ``<<``: a mapping, or a list of mappings, in which the first wins."""
     sources = value if isinstance(value, list) else [value]
     if not all(isinstance(source, dict) for source in sources):
         raise DocumentError(f"{_line(event)}'<<' takes a mapping or a list of mappings")
@@ -266,7 +266,7 @@ _RESERVED: Final = _NULL | _TRUE | _FALSE
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes plain only what is a string for everybody, and says the same thing in full twice."""
+    """Writes plain scalars only for unambiguous strings, and writes no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002  # the signature of PyYAML
         return True

@@ -1,7 +1,7 @@
-"""What can be wrong with charts, with the reasons that Flux has for it.
+"""Errors of charts, with the reasons of Flux.
 
-What only a change of the spec or of the chart's source can mend is stalled (Flux:
-``IsPersistentBuildErrorReason``); everything else is tried again.
+An error is stalled if only a change of the spec or of the chart's source can fix it (Flux:
+``IsPersistentBuildErrorReason``). Others are tried again.
 """
 
 from typing import ClassVar
@@ -10,25 +10,25 @@ from toolkit.errors import StalledError, TransientError
 
 
 class ChartReferenceError(StalledError):
-    """There is no such chart, or it is none."""
+    """There is no such chart, or it is not a chart."""
 
     default_reason: ClassVar[str] = "InvalidChartReference"
 
 
 class MetadataPatchError(StalledError):
-    """The chart's version cannot carry the metadata that the spec asks for."""
+    """The version of the chart cannot have the metadata that the spec asks for."""
 
     default_reason: ClassVar[str] = "MetadataPatchError"
 
 
 class ValuesFilesError(StalledError):
-    """A values file is missing or is none."""
+    """A values file does not exist or is invalid."""
 
     default_reason: ClassVar[str] = "ValuesFilesError"
 
 
 class ChartPullError(TransientError):
-    """The chart cannot be had from where it should be."""
+    """The chart cannot be fetched from its source."""
 
     default_reason: ClassVar[str] = "ChartPullError"
 
@@ -44,7 +44,7 @@ class ChartPackageError(TransientError):
 
 
 class DependencyBuildError(TransientError):
-    """A chart that this one depends on cannot be had or is not what was asked for."""
+    """A dependency of the chart cannot be fetched or is not the requested one."""
 
     default_reason: ClassVar[str] = "DependencyBuildError"
 

@@ -1,16 +1,16 @@
-"""A repository's index.yaml, turned into the compact JSON that is offered as its artifact.
+"""Convert a repository's index.yaml to the compact JSON that is stored as its artifact.
 
-An index has up to 50 MiB, and as objects ten times that. So it is read as a stream of events, one
-version of one chart at a time, and written as it goes: memory is bounded by the versions of one
-chart. Blocks for seconds: for a worker (``toolkit.chart.worker``).
+An index may have 50 MiB, and needs ten times as much memory as objects. So it is read as a stream
+of events, one version of one chart at a time, and written at once: memory is bounded by the
+versions of one chart. Blocks for seconds: for a worker (``toolkit.chart.worker``).
 
 Helm's own reader takes 1.3 GiB for such an index (ADR 35).
 
-What comes out depends on what the index says alone: charts sorted by name, versions from the
-highest down, keys sorted, no date of generation. As in Helm, an entry that is not a chart is left
-out, and an index with equal keys is refused; aliases, which no tool writes there, are refused too.
-Helm refuses a whole index for one field of another type, or one that it does not know; here that
-costs nothing or the one entry.
+The output depends only on the content of the index: charts sorted by name, versions in descending
+order, keys sorted, no time of generation. As in Helm, invalid entries are left out, and an index
+with duplicate keys is refused. Aliases, which no tool writes there, are refused too. Helm refuses a
+whole index if one field has another type or is unknown; here only the entry is left out, or
+nothing.
 """
 
 import hashlib
@@ -42,7 +42,7 @@ Charts: TypeAlias = Iterator[tuple[str, Iterator[Entry]]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """What an index came out as; ``skipped`` entries were no charts."""
+    """The result of a conversion; ``skipped`` is the number of invalid entries."""
 
     digest: str
     size: int
@@ -72,7 +72,7 @@ def normalize(source: Path, into: Path) -> Summary:
 
 
 def _write(charts: Charts, into: Path) -> Summary:
-    """Write each chart as it comes to one file, and then in order of names to the other."""
+    """Write each chart to one file as it is read, then copy them sorted by name to the other."""
     places: dict[str, tuple[int, int]] = {}
     versions = skipped = 0
     unsorted = into.with_name(f"{into.name}.unsorted")
@@ -95,7 +95,7 @@ def _write(charts: Charts, into: Path) -> Summary:
 
 
 def _lines(name: str, entries: Iterator[Entry], before: int) -> tuple[int, list[bytes]]:
-    """Return how many entries there were, and the valid ones as JSON, the highest first."""
+    """Return the number of entries, and the valid ones as JSON in descending order."""
     seen = 0
     found: list[tuple[Any, str, str, bytes]] = []
     for entry in entries:
@@ -115,7 +115,7 @@ def _lines(name: str, entries: Iterator[Entry], before: int) -> tuple[int, list[
 
 
 def _checked(name: str, entry: Entry) -> Entry | None:
-    """Return what Helm knows of an entry; ``None`` if it is not a chart (Helm: ``Validate``)."""
+    """Return the fields of an entry that Helm knows; None if it is invalid (Helm: ``Validate``)."""
     kept = {key: value for key, value in entry.items() if key in _FIELDS and value is not None}
     number, urls = kept.get("version"), kept.get("urls")
     if kept.get("name") != name or PurePosixPath(name).name != name or name == "..":
@@ -174,7 +174,7 @@ def _ordered(file: IO[bytes], places: dict[str, tuple[int, int]], into: Path) ->
 
 
 def _read(file: IO[bytes]) -> Charts:
-    """Return the charts of an index in JSON or, where it is none, in YAML."""
+    """Return the charts of an index in JSON or YAML."""
     first = file.read(1 << 10).lstrip(b"\xef\xbb\xbf \t\r\n")[:1]
     file.seek(0)
     if first == b"{" and (charts := _json(file)) is not None:
@@ -188,7 +188,7 @@ class _JsonIndex(msgspec.Struct):
 
 
 def _json(file: IO[bytes]) -> Charts | None:
-    """Return the charts of an index in JSON, undecoded until they are asked for."""
+    """Return the charts of an index in JSON, which are decoded only when they are needed."""
     written = mmap.mmap(file.fileno(), 0, access=mmap.ACCESS_READ)
     try:
         index = msgspec.json.decode(written, type=_JsonIndex)
@@ -209,7 +209,7 @@ def _json_entries(versions: list[msgspec.Raw] | tuple[()]) -> Iterator[Entry]:
 
 
 class _Events:
-    """Reads an index in YAML, no more of it at a time than one version."""
+    """Reads an index in YAML, at most one version of a chart at a time."""
 
     def __init__(self, file: IO[bytes]) -> None:
         self._next: Callable[[], Any] = yaml.CSafeLoader(file).get_event  # noqa: TID251 - a stream, in a worker
@@ -250,7 +250,7 @@ class _Events:
                 yield {}
 
     def _pairs(self, seen: set[str]) -> Iterator[tuple[str, Any]]:
-        """Yield each key with the first event of its value, which has to be taken then."""
+        """Yield each key with the first event of its value, which the caller must consume."""
         while type(event := self._next()) is not MappingEndEvent:
             self._expect(event, ScalarEvent, "a plain key")
             key = event.value

@@ -1,4 +1,4 @@
-"""How large what belongs to a chart may be: Flux's and Helm's bounds, else our own."""
+"""Limits for charts and their files: those of Flux and Helm, or our own."""
 
 from typing import Final
 
@@ -13,7 +13,7 @@ INDEX_VERSIONS: Final = 250_000
 CHART_VERSIONS: Final = 50_000
 """Versions of one chart in an index."""
 ENTRY_BYTES: Final = MiB
-"""What an index says about one version, as JSON."""
+"""Limit for the entry of one version in an index, as JSON."""
 
 CHART_BYTES: Final = 10 * MiB
 """A packaged chart."""
@@ -29,9 +29,9 @@ PATH_DEPTH: Final = 64
 METADATA_BYTES: Final = MiB
 """Chart.yaml and Chart.lock."""
 YAML_DEPTH: Final = 100
-"""How deep values may nest."""
+"""Maximal nesting of values."""
 YAML_NODES: Final = 500_000
-"""Nodes of one YAML document, what aliases stand for counted each time."""
+"""Maximal number of nodes of one YAML document; each use of an alias counts its nodes again."""
 
 DEPENDENCIES: Final = 100
 """Dependencies that a chart may name."""

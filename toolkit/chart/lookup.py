@@ -1,8 +1,8 @@
-"""Find a version of a chart in an index, without decoding what else it holds.
+"""Find a version of a chart in an index, without decoding other charts.
 
-The file is mapped, not read, and only the entries of the one chart are decoded. Which version is
-chosen is Flux's rule (``GetChartVersion``): the very one that is named, pre-release or not; else
-the highest in the range, of equal ones the youngest. Blocks: for a worker.
+The file is mapped into memory, and only the entries of one chart are decoded. The choice follows
+Flux (``GetChartVersion``): an exact version, even if it is a pre-release; otherwise the highest
+version in the range, and of equal ones the most recent. Blocks: for a worker.
 """
 
 import mmap
@@ -24,11 +24,11 @@ class Catalog:
         self._indexes: dict[str, dict[str, msgspec.Raw]] = {}
 
     def find(self, path: Path, digest: str, name: str, wanted: str) -> Found:
-        """Return the version of ``name`` that ``wanted``, a version or a range, stands for.
+        """Return the version of ``name`` for ``wanted``, which is a version or a range.
 
         Raises:
-            ChartReferenceError: there is none, or ``wanted`` is not a range.
-            IndexationError: the file is not an index of ours.
+            ChartReferenceError: there is no such version, or ``wanted`` is not a range.
+            IndexationError: the file is not a normalized index.
         """
         charts = self._charts(path, digest)
         if name not in charts:

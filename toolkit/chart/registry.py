@@ -1,7 +1,7 @@
-"""Charts in a registry: which version a range stands for, and the package of one.
+"""Charts in a registry: choose the version for a range, and pull its package.
 
-A version is a tag (``+`` written as ``_``). The digest that the tag has when it is looked up is
-what is verified and what is pulled, however the tag moves meanwhile.
+A version is a tag (``+`` is written as ``_``). The tag is resolved to a digest once; this digest is
+verified and pulled, even if the tag moves meanwhile.
 """
 
 from collections.abc import Iterator
@@ -25,7 +25,7 @@ class Registry(Protocol):
     """The part of ``toolkit.remote.oci.registry.Registry`` that is used."""
 
     async def resolve(self, repository: Repository, reference: str) -> Descriptor:
-        """Return what a tag means now."""
+        """Return the descriptor to which a tag points now."""
         ...
 
     async def tags(self, repository: Repository) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ class Registry(Protocol):
 
 
 async def choose(registry: Registry, repository: Repository, wanted: str) -> str:
-    """Return the version that ``wanted`` stands for; a range takes one list of the tags.
+    """Return the version for ``wanted``; a range needs one list of the tags.
 
     Raises:
         ChartReferenceError: ``wanted`` is neither a version nor a range.
@@ -65,10 +65,10 @@ async def choose(registry: Registry, repository: Repository, wanted: str) -> str
 
 
 async def resolve(registry: Registry, repository: Repository, number: str) -> Descriptor:
-    """Return the manifest that a version has now; one HEAD.
+    """Return the current manifest of a version; this costs one HEAD.
 
     Raises:
-        RegistryError: there is none, or the registry cannot be asked.
+        RegistryError: there is no such tag, or the registry cannot be reached.
     """
     return await registry.resolve(repository, version.to_tag(number))
 
@@ -77,8 +77,8 @@ async def pull(registry: Registry, repository: Repository, digest: str, into: Pa
     """Write the chart of the manifest with this digest to ``into``.
 
     Raises:
-        ChartPullError: it is not a chart.
-        RegistryError: it is too large, or cannot be had.
+        ChartPullError: the manifest is not a chart.
+        RegistryError: the chart is too large, or cannot be fetched.
     """
     manifest = await registry.manifest(repository, digest)
     if manifest.config is None or manifest.config.media_type != CONFIG:
@@ -91,7 +91,7 @@ async def pull(registry: Registry, repository: Repository, digest: str, into: Pa
 
 @contextmanager
 def pulling(repository: Repository) -> Iterator[None]:
-    """Call what a registry does not do a failure to pull; who we are is a failure of its own.
+    """Convert errors of the registry to ``ChartPullError``, except failed authentication.
 
     Raises:
         ChartPullError: the body raised a ``RegistryError``.

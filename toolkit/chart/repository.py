@@ -1,9 +1,8 @@
-"""A chart repository over HTTP: its index, and the charts that the index names.
+"""A chart repository over HTTP: its index, and the charts in the index.
 
-Anyone who writes the index chooses addresses, so a chart elsewhere than on the repository's own
-origin is asked for without its credentials, unless the user says otherwise, and never with them
-where an eavesdropper would see them. A chart is kept only if it has the digest that the index
-tells.
+The author of an index chooses the URLs of charts. So a chart on another origin than the repository
+is requested without credentials, unless the user allows it. Credentials of an https repository are
+never sent without TLS. A chart is only kept if it has the digest of the index.
 """
 
 import asyncio
@@ -26,7 +25,7 @@ from toolkit.remote.http.http import Endpoint, Http, HttpError
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Validators:
-    """What a server told to ask by whether the index has changed (RFC 9110, 13.1)."""
+    """The validators of an index for conditional requests (RFC 9110, 13.1)."""
 
     etag: str = ""
     modified: str = ""
@@ -55,11 +54,11 @@ async def download_index(  # noqa: PLR0913  # a request has these parts
     known: Validators | None = None,
     timeout: float,  # noqa: ASYNC109  # one deadline over all hops
 ) -> Downloaded | None:
-    """Write the repository's index.yaml to ``into``; return ``None`` if it is as ``known``.
+    """Write the repository's index.yaml to ``into``; return None if ``known`` is current.
 
     Raises:
-        HttpError: the server could not be asked, or refused.
-        IndexationError: it is larger than an index may be, or damaged on the way.
+        HttpError: the server cannot be reached, or refused the request.
+        IndexationError: the index is too large, or was damaged in transfer.
     """
     headers = {"Accept-Encoding": "gzip"} | (known.headers if known else {})
     place = index_url(url)
@@ -93,10 +92,10 @@ async def download_chart(  # noqa: PLR0913  # a request has these parts
     *,
     timeout: float,  # noqa: ASYNC109  # one deadline over all hops
 ) -> None:
-    """Write the package that the index of the repository ``url`` names to ``into``.
+    """Write the package ``found`` in the index of the repository ``url`` to ``into``.
 
     Raises:
-        ChartPullError: it cannot be had, is too large, or has another digest.
+        ChartPullError: the package cannot be fetched, is too large, or has another digest.
     """
     place = chart_url(url, found.urls[0])
     sink = _Sink(limits.CHART_BYTES)
@@ -165,7 +164,7 @@ class _TooMuchError(Exception):
 
 
 class _Sink:
-    """Counts, digests and inflates what comes."""
+    """Counts, hashes and decompresses received bytes."""
 
     def __init__(self, limit: int, *, compressed: bool = False) -> None:
         self._limit = limit
@@ -175,7 +174,7 @@ class _Sink:
 
     @property
     def digest(self) -> str:
-        """Return the hex digest of what was written."""
+        """Return the hex digest of the written bytes."""
         return self._hash.hexdigest()
 
     def take(self, data: bytes, file: IO[bytes]) -> None:
@@ -184,7 +183,7 @@ class _Sink:
             return
         more = bool(data)
         while more:
-            # Never more than a little over what is allowed, whatever it inflates to.
+            # Output is bounded by the limit plus one chunk, for any compression ratio.
             inflated = self._inflate.decompress(data, _CHUNK)
             self._put(inflated, file)
             data = self._inflate.unconsumed_tail

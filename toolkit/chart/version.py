@@ -20,7 +20,7 @@ _METADATA: Final = re.compile(r"[0-9A-Za-z-]+(?:\.[0-9A-Za-z-]+)*")
 
 
 def parse(text: str) -> Version:
-    """Read a chart's version; what is missing counts as 0.
+    """Parse the version of a chart; missing parts are 0.
 
     Raises:
         ValueError: the text is not a version.
@@ -47,7 +47,7 @@ def with_metadata(text: str, metadata: str) -> str:
     """Return a version with other build metadata.
 
     Raises:
-        ValueError: the version is none, or the metadata cannot be some.
+        ValueError: the version or the metadata are invalid.
     """
     if not _METADATA.fullmatch(metadata):
         raise ValueError(f"{metadata[:MAX_LENGTH]!r} cannot be metadata of a version")
@@ -67,5 +67,5 @@ def to_tag(text: str) -> str:
 
 
 def from_tag(tag: str) -> str:
-    """Return the version that a tag stands for."""
+    """Return the version of a tag."""
     return tag.replace("_", "+")

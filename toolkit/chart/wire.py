@@ -1,7 +1,7 @@
-"""What crosses the pipe to the workers that read charts (``toolkit.chart.worker``).
+"""Messages to and from the workers that read charts (``toolkit.chart.worker``).
 
-Requests for indexes are msgpack, for this library's own code; those for charts are JSON, for the
-engine (``engine/internal/charts/request.go``).
+Requests for indexes are msgpack, for Python code; those for charts are JSON, for the engine
+(``engine/internal/charts/request.go``).
 """
 
 from msgspec import Struct
@@ -39,7 +39,7 @@ class Found(Struct, frozen=True, kw_only=True):
 
 
 class Limits(Struct, frozen=True, kw_only=True, rename="camel"):
-    """How large a chart may be; see ``toolkit.chart.limits``."""
+    """Limits for the size of a chart; see ``toolkit.chart.limits``."""
 
     chart_bytes: int = limits.CHART_BYTES
     unpacked_bytes: int = limits.UNPACKED_BYTES
@@ -69,7 +69,7 @@ class InspectRequest(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Inspected(Struct, frozen=True, kw_only=True, rename="camel"):
-    """Which chart lies there, and what has to be fetched to package it."""
+    """The chart in a directory, and the dependencies that must be fetched to package it."""
 
     name: str
     version: str
@@ -97,9 +97,9 @@ class PackageRequest(Struct, frozen=True, kw_only=True, rename="camel"):
 
 
 class Built(Struct, frozen=True, kw_only=True, rename="camel"):
-    """What was written: the chart as it calls itself now, which values files it was made with.
+    """The written package: the chart with its final version, and the merged values files.
 
-    ``packaged`` is false where the package is the one that was there before, to the byte.
+    ``packaged`` is false if the package is an unchanged copy.
     """
 
     name: str

@@ -20,7 +20,7 @@ from toolkit.native.frames import OperationError
 
 
 def operations() -> Mapping[str, Callable[[bytes], bytes]]:
-    """Return what a worker can do, by name; see ``toolkit.chart.wire`` for what it takes."""
+    """Return the operations of a worker, by name; ``toolkit.chart.wire`` has their messages."""
     catalog = lookup.Catalog()
 
     def find(request: wire.FindRequest) -> wire.Found:

@@ -1,8 +1,7 @@
 """Build the engine: ``python -m toolkit.native.build`` prints the path of the library.
 
-It is built once for each version of its sources and of Go, and appears whole or not at all: two
-commands that need it at the same time build it once, and an interrupted one leaves nothing that
-could be mistaken for a library. Progress goes to standard error.
+It is built once for each version of its sources and of Go, and installed atomically. Two concurrent
+commands build it once, and an interrupted build leaves no library. Progress goes to standard error.
 """
 
 import fcntl
@@ -31,11 +30,10 @@ _REPORT_EVERY: Final = 50
 
 
 def build() -> Path:
-    """Return the library for our sources, or a wheel's; build it if there is none.
+    """Return the library for our sources, or that of a wheel; build it if there is none.
 
     Raises:
-        StalledError: there is no Go toolchain, or it failed.
-
+        StalledError: there is no Go toolchain, or the build failed.
     """
     if chosen := os.environ.get("PENSTOCK_ENGINE"):
         return Path(chosen)
@@ -117,7 +115,7 @@ def _version(go: str) -> str | None:
 
 
 def _environment(go: str) -> dict[str, str]:
-    # What go.mod asks for is what we have; and Go itself must be found by what it starts.
+    # The toolchain is the one that go.mod asks for, and its subprocesses must find Go itself.
     path = f"{Path(go).parent}{os.pathsep}{os.environ.get('PATH', '')}"
     return {**os.environ, "GOTOOLCHAIN": "local", "PATH": path}
 

@@ -1,7 +1,7 @@
-"""How to ask the engine: requests and answers are JSON, the work is done in a worker.
+"""Call the engine: requests and answers are JSON, a worker does the work.
 
-The deadline travels with a request, so that the engine can end a build by itself with a clean
-error; one that does not is killed a little later.
+The request has the deadline, so that the engine can end a build itself with a proper error. A
+worker that does not end is killed a little later.
 """
 
 import logging
@@ -51,7 +51,7 @@ def kind(*, memory_limit: int = MEMORY_LIMIT, path: Path | None = None) -> Worke
     """Return the row of such a worker, with the library at ``path``; see ``start``."""
     path = path or library.find()
     return WorkerKind(
-        module="toolkit.native.engineworker",  # builds, substitution, Notary signatures: strangers'
+        module="toolkit.native.engineworker",  # parses untrusted input
         memory_limit=memory_limit,
         answer_limit=memory_limit // 4,  # the worker itself has it three times
         network=False,

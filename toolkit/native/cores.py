@@ -1,7 +1,7 @@
-"""How many processors this process may use: what the kernel lets it, less what a quota takes away.
+"""The number of processors that this process may use: affinity, limited by a CPU quota.
 
-A container on a large machine sees all of its processors and may use one. Workers are sized by what
-may be used, because each of them may also hold its share of memory.
+A container on a large machine sees all of its processors and may use one. Pools of workers are
+sized by the usable processors, because each worker may also use its share of memory.
 """
 
 import math

@@ -13,7 +13,7 @@ from toolkit.errors import StalledError
 
 
 class Status(IntEnum):
-    """How a call ended (``engine/internal/call``)."""
+    """The result of a call (``engine/internal/call``)."""
 
     OK = 0
     FAILED = 1
@@ -23,7 +23,7 @@ class Status(IntEnum):
 
 
 class Engine:
-    """Calls operations of the library at ``path``; releases the GIL meanwhile."""
+    """Calls operations of the library at ``path``; a call releases the GIL."""
 
     def __init__(self, path: Path) -> None:
         try:

@@ -1,8 +1,8 @@
-"""What crosses the pipe between a pool and its workers.
+"""Messages on the pipe between a pool and its workers.
 
-A request is a header, the operation's name and its payload; an answer is a header and a body. The
-body of a failed operation is its error as JSON, so that the parent raises what the worker raised
-(``relayed``). Workers import this module, so it imports little.
+A request is a header, the name of the operation and its payload; an answer is a header and a body.
+The body of a failed operation is its error as JSON, so that the parent raises the error of the
+worker (``relayed``). Workers import this module, so it has few imports.
 """
 
 import json
@@ -25,11 +25,11 @@ EXIT_MEMORY = 77
 """Exit status of a worker in which Python ran out of memory."""
 
 EXIT_STUCK = 78
-"""Exit status of a worker whose operation could not be ended; its last line of output says why."""
+"""Exit status of a worker whose operation did not end; its last line of output has the reason."""
 
 
 class Status(IntEnum):
-    """How an operation ended."""
+    """The result of an operation."""
 
     OK = 0
     FAILED = 1
@@ -37,7 +37,7 @@ class Status(IntEnum):
 
 
 ENDS: Final = frozenset({Status.OK, Status.FAILED})
-"""How an operation may end."""
+"""The statuses that end an operation."""
 
 
 class OperationError(TransientError):

@@ -1,9 +1,9 @@
-"""Give back the memory that a burst has left: glibc keeps what is freed unless it is asked.
+"""Return freed memory to the system after a burst: glibc keeps it otherwise.
 
-A thousand watchers that leave, and lists of some megabytes, leave holes in the heap, and each
-thread may have a heap of its own. So there are two heaps, what is large is mapped by itself and
-unmapped when it is freed, and holes are given back every few seconds. Other C libraries do
-without this.
+A thousand watchers that disconnect, and lists of some megabytes, leave holes in the heap, and each
+thread may have its own heap. So there are at most two heaps, large blocks are mapped separately and
+unmapped when they are freed, and holes are returned every few seconds. Other C libraries are not
+configured.
 """
 
 import asyncio
@@ -23,13 +23,13 @@ async def run() -> None:
     """Give memory back until cancelled; each time takes a millisecond."""
     trim = _trimming()
     while trim is not None:
-        # The interpreter's lock is free meanwhile.
+        # The call releases the GIL.
         await asyncio.to_thread(trim, 0)
         await asyncio.sleep(SECONDS)
 
 
 def _trimming() -> Callable[[int], int] | None:
-    """Set the limits and return ``malloc_trim``; None where there is none."""
+    """Set the limits and return ``malloc_trim``; None if the C library does not have it."""
     library = ctypes.CDLL(None)
     if not hasattr(library, "malloc_trim"):
         return None

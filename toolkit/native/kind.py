@@ -1,4 +1,4 @@
-"""What a kind of worker is: a literal row, which stands where the kind's pool is started."""
+"""The kind of a worker: a row that is declared beside the pool of the kind."""
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
@@ -14,21 +14,21 @@ _VARIABLES: Final = (
     *("LD_LIBRARY_PATH", "PYTHONHOME", "PYTHONPYCACHEPREFIX"),  # where the interpreter finds itself
     *("PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED", "PYTHONUTF8"),
 )
-"""Of the environment, what every worker is given: no token, no key, nobody's address."""
+"""Environment variables that every worker gets: no tokens, keys or addresses."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerKind:
-    """A worker and what it may do; the directories that it works in are given to its pool.
+    """A worker and its permissions; its working directories are given to the pool.
 
-    ``module`` has a function ``operations``, which ``toolkit.native.start`` calls.
-    ``memory_limit`` is in bytes, for each process, and ``answer_limit`` for each answer, which the
-    parent has to hold. ``network`` is whether it may connect to others.
-    ``patience`` is how many seconds a busy worker is waited for before another one starts, which
-    takes a quarter of a second of a core. ``starting`` is the same while the first ones start: most
-    operations are much shorter than that.
-    ``variables`` of the environment are passed on to it, ``reads`` is what it may read of the
-    system, and ``environment`` what it is told besides.
+    - ``module`` has a function ``operations``, which ``toolkit.native.start`` calls.
+    - ``memory_limit`` is in bytes per process, ``answer_limit`` per answer, which the parent holds.
+    - ``network`` allows connections.
+    - ``patience`` is the time in seconds to wait for a busy worker before another one is started,
+      which costs a quarter of a second of a core. ``starting`` is the same while the first workers
+      start, because most operations are much shorter than that.
+    - ``variables`` of the environment are passed on; ``environment`` has further variables.
+    - ``reads`` are the paths of the system that it may read.
     """
 
     module: str
@@ -57,10 +57,10 @@ class WorkerKind:
     def environ(
         self, own: Mapping[str, str], path: Iterable[str], writes: Sequence[Path]
     ) -> dict[str, str]:
-        """Return the environment of such a process: of our ``own`` what is listed, nothing else.
+        """Return the environment of a worker: only the listed variables of our ``own``.
 
-        ``path`` is where modules are found: it imports exactly what this process would. Temporary
-        files go into the first directory that it may write.
+        ``path`` is the module search path of this process, so a worker imports the same modules.
+        Temporary files go into the first directory that the worker may write.
         """
         passed = {name: own[name] for name in (*_VARIABLES, *self.variables) if name in own}
         if writes:

@@ -1,9 +1,8 @@
-"""Where the engine's shared libraries are: one for builds and keys, one that has Helm as well.
+"""The engine's shared libraries: one for builds and keys, and one that has Helm as well.
 
-Helm doubles the memory of a process that loads it, so only workers that run it do. Libraries are
-kept below the cache directory under the digest of the sources that they were built from, so
-sources and libraries never disagree, and several versions live side by side. Finding them needs no
-Go toolchain.
+Helm doubles the memory of a process that loads it, so only workers that run Helm do. Libraries are
+in the cache directory under the digest of their sources. So they always match the sources, and
+several versions can coexist. Finding a library needs no Go toolchain.
 """
 
 import os
@@ -18,7 +17,7 @@ NAME: Final = "libengine.so"
 NAME_WITH_HELM: Final = "libenginehelm.so"
 """Beside the other."""
 SHIPPED: Final = Path(__file__).with_name(NAME)
-"""Where a wheel has it; a checkout has none there."""
+"""The path in a wheel; a checkout has no library there."""
 
 
 def find() -> Path:
@@ -64,7 +63,7 @@ def cache_directory() -> Path:
 
 
 def sources_digest() -> str:
-    """Return a name for everything that goes into the library except the toolchain."""
+    """Return a digest of all inputs of the library except the toolchain."""
     digest = sha256()
     files = [*SOURCES.rglob("*.go"), *SOURCES.rglob("*.s"), *SOURCES.glob("go.*")]
     for path in sorted(file for file in files if not file.name.endswith("_test.go")):

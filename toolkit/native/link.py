@@ -18,9 +18,9 @@ _KEPT_OUTPUT = 16 << 10
 class Link(asyncio.SubprocessProtocol):
     """Sends one request at a time and collects its answer, of at most ``limit`` bytes.
 
-    A worker says nothing but that, and questions if somebody is there to answer them: one that does
-    is no longer what was started, and is killed.
-    ``on_closed`` is called once, when the process has ended and every pipe is closed.
+    A worker may only send answers, and questions if a handler is there for them. A worker that
+    sends anything else is compromised or broken, and is killed. ``on_closed`` is called once, when
+    the process has ended and every pipe is closed.
     """
 
     def __init__(self, *, on_closed: Callable[["Link"], None], limit: int) -> None:
@@ -36,9 +36,9 @@ class Link(asyncio.SubprocessProtocol):
         self._readable = asyncio.Event()
         self._readable.set()
         self.answered = False
-        """Whether it has answered once, so that it is not starting any more."""
+        """Whether it has answered once, so that its start is complete."""
         self.fault = ""
-        """Why the worker was killed here, if it was for what it sent."""
+        """Why this process killed the worker, if it sent invalid data."""
 
     async def ask(
         self, op: str, payload: bytes, answering: questions.Answering | None = None
@@ -63,7 +63,7 @@ class Link(asyncio.SubprocessProtocol):
             await answering.end()
 
     def kill(self) -> None:
-        """End the process now, whatever it is doing."""
+        """Kill the process at once."""
         self.stop_idling()
         if self._transport is not None and self._transport.get_returncode() is None:
             # Not transport.kill(): Popen polls first and may take the exit status from asyncio.
@@ -84,7 +84,7 @@ class Link(asyncio.SubprocessProtocol):
             return await self.closed()
 
     def last_words(self) -> str:
-        """Return what the worker has printed since the last request, as far as it was kept."""
+        """Return the output of the worker since the last request, up to a limit."""
         return self._output.decode(errors="replace")
 
     def start_idling(self, seconds: float, retire: Callable[["Link"], None]) -> None:
@@ -106,12 +106,12 @@ class Link(asyncio.SubprocessProtocol):
         """Collect an answer or the worker's complaints (asyncio)."""
         if fd == 2:
             self._output += data
-            # Go names the cause first and Python last; what is between is of little use.
+            # Go prints the cause first and Python last; the middle is less useful.
             if len(self._output) > 3 * _KEPT_OUTPUT:
                 del self._output[_KEPT_OUTPUT:-_KEPT_OUTPUT]
             return
         if self.fault:
-            return  # It is being killed; what still comes is the rest of what was at fault.
+            return  # The process is being killed; the rest of its output is ignored.
         if self._waiting is None or self._waiting.done():
             self._blame("it sent an unrequested message")
             return
@@ -127,12 +127,12 @@ class Link(asyncio.SubprocessProtocol):
         self._readable.set()
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:  # noqa: ARG002
-        """Notice that no answer can come any more (asyncio)."""
+        """Handle the end of a pipe: no answer can follow (asyncio)."""
         if fd == 1:
             self._resolve(None)
 
     def process_exited(self) -> None:
-        """Drop what the worker has not read (asyncio)."""
+        """Drop data that the worker has not read (asyncio)."""
         pipe = self._pipe()
         if pipe is not None and not pipe.is_closing():
             pipe.abort()
@@ -164,7 +164,7 @@ class Link(asyncio.SubprocessProtocol):
     def _deliver(self) -> None:
         while (question := self._question()) is not None:
             try:
-                assert self._answering is not None  # noqa: S101 - else there is no question
+                assert self._answering is not None  # noqa: S101 - checked before
                 self._answering.asked(question)
             except questions.MalformedError as exc:
                 self._blame(str(exc))

@@ -1,13 +1,12 @@
-"""A few worker processes that run what must be killable.
+"""A pool of worker processes for operations that must be killable.
 
 Some work cannot be stopped from inside a process: a YAML bomb in Go, a pathological pack file. So
-it runs in processes of our own, one operation at a time each, and a worker that passes its
-deadline, or whose caller has lost interest, is killed and replaced. Workers start on demand, are
-never forked from a process that has threads, and end after a minute of idleness.
+it runs in separate processes, one operation at a time in each. A worker is killed and replaced if
+it exceeds its deadline, or if its caller is cancelled. Workers start on demand, are never forked
+from a process that has threads, and end after an idle minute.
 
-Calls are served first come, first served. Short ones that come together share a worker. The pool
-retries nothing: operations are not known to be idempotent, and a worker that died of its input
-would die of it again.
+Calls are served in order. Short concurrent calls share a worker. The pool does not retry:
+operations may not be idempotent, and a worker that crashed because of its input would crash again.
 """
 
 import asyncio
@@ -66,7 +65,7 @@ class WorkerMemoryError(WorkerDiedError):
 
 
 class WorkerStuckError(WorkerDiedError):
-    """A worker ended itself because its operation would not have come to an end."""
+    """A worker ended itself because its operation did not end."""
 
 
 class WorkerPool:
@@ -104,17 +103,16 @@ class WorkerPool:
         timeout: float,  # noqa: ASYNC109  # it starts with the work
         answering: Answering | None = None,
     ) -> bytes:
-        """Run one operation and return its answer; ``answering`` takes its questions.
+        """Run one operation and return its answer; ``answering`` handles its questions.
 
-        ``timeout`` is in seconds and counts from the moment a worker takes the operation; waiting
-        for a free worker is bounded apart from it.
+        ``timeout`` is in seconds and begins when a worker takes the operation. Waiting for a free
+        worker has its own limit.
 
         Raises:
             WorkerTimeoutError: the deadline passed; the worker was killed.
-            WorkerDiedError: the worker ended; ``WorkerMemoryError`` if for want of memory.
-            OperationError: the operation raised something that is not a ``PenstockError``.
-            PenstockError: what the operation raised.
-
+            WorkerDiedError: the worker ended; ``WorkerMemoryError`` if it ran out of memory.
+            OperationError: the operation raised an error that is not a ``PenstockError``.
+            PenstockError: the error of the operation.
         """
         async with self._slot(op, answering):
             link = await self._take_worker()
@@ -261,7 +259,7 @@ class WorkerPool:
 
 
 def _make(directories: Iterable[Path]) -> None:
-    # A worker is let into what exists when it starts.
+    # A worker gets access only to directories that exist when it starts.
     for path in directories:
         path.mkdir(parents=True, exist_ok=True)
 

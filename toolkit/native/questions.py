@@ -1,9 +1,9 @@
-"""What a worker asks its parent while an operation runs, and what the parent replies.
+"""Questions of a worker to its parent during an operation, and the replies.
 
-The other side is ``engine/internal/parent``. A question is the body of a frame whose status is
+The other side is ``engine/internal/parent``. A question is the body of a frame with the status
 ``ASKING``; replies follow the request on the worker's standard input. Each exchange is one HTTP
-request and has a number. The worker says when it asks no more, and reads until the parent has
-said so too: no reply is left over for the next request.
+request and has a number. The worker announces that it has no more questions, and reads until the
+parent has confirmed that, so that no reply is left for the next request.
 """
 
 import struct
@@ -18,12 +18,12 @@ from toolkit.errors import TransientError
 _QUESTION: Final = struct.Struct("<BI")
 """An ``Ask``, the number of the exchange."""
 _REPLY: Final = struct.Struct("<BIQ")
-"""A ``Reply``, the number of the exchange, the length of what follows."""
+"""A ``Reply``, the number of the exchange, and the length of the following data."""
 _LENGTH: Final = struct.Struct("<I")
 
 
 class Ask(IntEnum):
-    """What a worker says."""
+    """A message from the worker."""
 
     SEND = 1
     DROP = 2
@@ -31,7 +31,7 @@ class Ask(IntEnum):
 
 
 class Reply(IntEnum):
-    """What the parent says."""
+    """A message from the parent."""
 
     HEAD = 1
     CHUNK = 2
@@ -42,7 +42,7 @@ class Reply(IntEnum):
 
 
 class MalformedError(TransientError):
-    """A worker asked what no worker of ours asks."""
+    """A worker sent an invalid question."""
 
     default_reason = "WorkerDied"
 
@@ -59,7 +59,7 @@ class Head(msgspec.Struct, frozen=True):
 Tell = Callable[[bytes], None]
 """Sends a frame to the worker."""
 Drained = Callable[[], Awaitable[None]]
-"""Waits until the worker has read most of what it was sent, or has ended."""
+"""Waits until the worker has read most of the sent data, or has ended."""
 
 
 class Answering(Protocol):
@@ -79,7 +79,7 @@ class Answering(Protocol):
         """Tell whether the operation has waited for one answer for so long."""
 
     async def end(self) -> None:
-        """Abandon what is still being answered."""
+        """Abandon exchanges that are still being answered."""
 
 
 def decode(question: bytes) -> tuple[Ask, int, bytes]:
@@ -107,5 +107,5 @@ def reply(kind: Reply, number: int = 0, data: bytes = b"") -> bytes:
 
 
 def head(status: int, headers: Any) -> bytes:
-    """Return how the beginning of a response travels."""
+    """Return the encoded head of a response."""
     return msgspec.json.encode({"status": status, "headers": headers})

@@ -17,9 +17,10 @@ from toolkit.native.frames import OperationError
 
 
 def decode_error(body: bytes) -> PenstockError:
-    """Rebuild an error as the nearest class of it that this process knows.
+    """Rebuild an error of a worker as the nearest class that this process knows.
 
-    What a worker could not have raised is an ``OperationError``: something else may answer for it.
+    An error that a worker cannot raise becomes an ``OperationError``, because the worker may be
+    compromised.
     """
     try:
         told = untrusted.load_json(body, _Told, size=len(body))

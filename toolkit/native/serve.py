@@ -1,10 +1,10 @@
 """The loop inside a worker process.
 
-A worker answers one request at a time and may be killed at any moment: it keeps nothing that is
-worth saving. It has its own pipes: whatever a library prints goes to standard error and cannot
-damage an answer. What it may do is decided before (``toolkit.native.start``).
+A worker answers one request at a time and may be killed at any moment, so it stores no state that
+matters. It has separate pipes: output of libraries goes to standard error and cannot damage an
+answer. Its permissions are set before (``toolkit.native.start``).
 
-It knows nothing about deadlines; ``toolkit.native.pool`` kills a worker that is late.
+It has no deadlines; ``toolkit.native.pool`` kills a worker that is late.
 """
 
 import os
@@ -19,13 +19,13 @@ Operation = Callable[[bytes], bytes]
 
 
 def serve(ops: Mapping[str, Operation], requests: BinaryIO, answers: BinaryIO) -> None:
-    """Answer requests until there are no more."""
+    """Answer requests until the pipe is closed."""
     with requests, answers:
         try:
             while _answer_one(ops, requests, answers):
                 pass
         except BrokenPipeError:
-            os._exit(0)  # The parent is gone, and so is anyone who could read a complaint.
+            os._exit(0)  # The parent has ended, so an error message has no reader.
         except MemoryError:
             os._exit(frames.EXIT_MEMORY)  # Nothing in this process can be relied on now.
 

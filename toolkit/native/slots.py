@@ -1,8 +1,8 @@
-"""How many operations run at once, where some of them do little but wait.
+"""Limit the number of running operations, if some of them mostly wait.
 
 Operations that compute need no more processes than there are cores; more of them cost memory and
-gain nothing. One that waits for a cluster must not hold up others: it gives its slot away and takes
-a spare one, as long as there are any. So does one that takes very long, whatever it does.
+gain nothing. An operation that waits for a cluster must not block others: it gives its slot back
+and takes a spare one, if there is one. So does an operation that takes very long.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ Waits = Callable[[float], bool]
 
 
 def never(_: float) -> bool:
-    """Tell that an operation waits for nobody."""
+    """Return False: the operation never waits for a cluster."""
     return False
 
 
@@ -69,7 +69,7 @@ class Slots:
             self._end(turn)
 
     async def drained(self) -> None:
-        """Wait until no slot is held, in the order of those who want one."""
+        """Wait until no slot is held, in the order of the callers that want one."""
         for _ in range(self._size):
             await self._free.acquire()
         while self._spared:
@@ -116,6 +116,6 @@ class _Turn:
         self.timer: asyncio.TimerHandle | None = None
 
     def stop(self) -> None:
-        """Look at it no more."""
+        """Stop observing the operation."""
         if self.timer is not None:
             self.timer.cancel()

@@ -1,5 +1,5 @@
-"""What a Helm release is called and made with: its name, and its values.
+"""Name and values of a Helm release.
 
-A spec and the content of ConfigMaps and Secrets enter; names, values and their digests leave.
+Input: a spec, and the content of ConfigMaps and Secrets. Output: names, values and their digests.
 Nothing here renders, applies or does IO. Open ``values`` first.
 """

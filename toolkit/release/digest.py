@@ -1,11 +1,11 @@
-"""Digests by which Flux notices that values or post-renderers have changed.
+"""Digests by which Flux detects changes of values and post-renderers.
 
-They stand in ``status`` and outlive the controller that wrote them: a release that Flux made is
-taken over without an upgrade only if the same values have the same digest here. Flux hashes values
-as YAML with sorted keys, as Go's ``yaml/v2`` writes it (``pkg/chartutil``, ``DigestValues``), and
+They are in the ``status`` and outlive the controller that wrote them: a release of Flux is taken
+over without an upgrade only if the same values have the same digest here. Flux hashes values as
+YAML with sorted keys, in the form of Go's ``yaml/v2`` (``pkg/chartutil``, ``DigestValues``), and
 post-renderers as Go's JSON (``internal/postrender``). Go's emitter is a translation of libyaml's,
-which is used here; which texts need quotes, and how numbers look, is Go's own. The two differ in
-texts that begin with a byte order mark, and in those of line separators (U+2028) alone.
+which is used here. The rules for quotes and the form of numbers are Go's own. The two emitters
+differ only in texts that begin with a byte order mark, and in texts with line separators (U+2028).
 """
 
 import hashlib
@@ -30,7 +30,7 @@ from yaml.events import (
 )
 
 _OPEN_END: Final = "\n...\n"
-"""What libyaml writes after a text that keeps its last line breaks, and Go does not."""
+"""The end that libyaml writes after a text with kept trailing line breaks, and Go does not."""
 _MOST_DIGITS: Final = 6
 _INTEGERS: Final = range(-(1 << 63), 1 << 64)
 _RESOLVED: Final = frozenset(
@@ -41,7 +41,7 @@ _RESOLVED: Final = frozenset(
         *(sign + text for sign in ("", "+", "-") for text in (".inf", ".Inf", ".INF")),
     }
 )
-"""Plain texts that mean something else than themselves (``yaml/v2``, ``resolve.go``)."""
+"""Plain texts that YAML resolves to another type (``yaml/v2``, ``resolve.go``)."""
 _NUMBER: Final = re.compile(
     r"[-+]?(0[xX][0-9a-fA-F]+|0[bB][01]+|0[oO]?[0-7]+"
     r"|(\.[0-9]+|[0-9]+(\.[0-9]*)?)([eE][-+]?[0-9]+)?)"
@@ -110,7 +110,7 @@ def _scalar(value: Any) -> ScalarEvent:
 
 
 def _resolved(text: str) -> bool:
-    """Tell whether Go would read the plain text as something else."""
+    """Tell whether Go would resolve the plain text to another type."""
     if text in _RESOLVED or _BASE_60.fullmatch(text):
         return True
     if text[0] not in "+-.0123456789":

@@ -1,11 +1,11 @@
-"""A release as Helm keeps it in its storage, and the digest by which Flux knows it again.
+"""A release as Helm stores it, and the digest by which Flux recognizes it.
 
-A record is the JSON of Helm's ``release/v1.Release``, compressed in a Secret; who fetches and
-unpacks it, within bounds, is the caller. The digest is over what Flux observes of a record, in the
-order of Go's fields and in Go's JSON (helm-controller ``internal/release/observation.go``): name,
-version, info, metadata of the chart, values, manifest, hooks that are not tests, namespace, and the
-digest of the artifact that the chart came from. Test hooks are left out, because testing changes
-them. What Go wrote is kept as it was written, as far as Go would write it so again.
+A record is the JSON of Helm's ``release/v1.Release``, compressed in a Secret. The caller fetches
+and decompresses it, within bounds. The digest is over these fields, in the order of Go's struct and
+in Go's JSON (helm-controller ``internal/release/observation.go``): name, version, info, metadata of
+the chart, values, manifest, hooks that are not tests, namespace, and the digest of the chart's
+artifact. Test hooks are left out, because running tests changes them. JSON that Go wrote is kept
+unchanged if Go would write it in the same way again.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from toolkit.errors import TransientError
 from toolkit.release import digest, values
 
 API_VERSION: Final = "v2"
-"""How digests are computed since Helm 4; those of other snapshots are not compared."""
+"""The version of the digest since Helm 4; digests of other versions are not compared."""
 DEPLOYED: Final = "deployed"
 FAILED: Final = "failed"
 SUPERSEDED: Final = "superseded"
@@ -35,7 +35,7 @@ _NULL: Final = Raw(b"null")
 
 
 class RecordError(TransientError):
-    """What lies in Helm's storage is not a record of a release."""
+    """The content in Helm's storage is not a record of a release."""
 
     default_reason = "StateError"
 
@@ -85,7 +85,7 @@ class _Chart(Struct, frozen=True):
 
 
 class Metadata(Struct, frozen=True, rename="camel"):
-    """What is told of a chart."""
+    """Name and versions of a chart."""
 
     name: str = ""
     version: str = ""
@@ -106,16 +106,16 @@ class Record(Struct, frozen=True):
 
     @property
     def metadata(self) -> Metadata:
-        """Return what is told of the chart."""
+        """Return name and versions of the chart."""
         return msgspec.json.decode(self.chart.metadata, type=Metadata)
 
     @property
     def values(self) -> dict[str, Any]:
-        """Return the values that the release was made with.
+        """Return the values of the release.
 
         Raises:
-            RecordError, ValuesError: they are nested too deep, or hold a number that is none in
-                Go.
+            RecordError, ValuesError: the values are nested too deep, or contain a number that Go
+                cannot represent.
         """
         try:
             found = msgspec.json.decode(self.config)
@@ -125,7 +125,7 @@ class Record(Struct, frozen=True):
 
 
 class _Observation(Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What the digest is over, in the order of Go's fields; only the last one may be left out."""
+    """The fields of the digest in the order of Go's struct; only the last one may be left out."""
 
     name: str
     version: int
@@ -142,10 +142,10 @@ _DECODER: Final = msgspec.json.Decoder(Record)
 
 
 def decode(data: bytes) -> Record:
-    """Read a record, which anyone who may write Secrets there may have written.
+    """Decode a record, which is untrusted: users who may write Secrets there may have written it.
 
     Raises:
-        RecordError: the data is not a record, or a part of it cannot be read.
+        RecordError: the data is not a record, or a part of it is invalid.
     """
     try:
         found = _DECODER.decode(data)
@@ -156,7 +156,7 @@ def decode(data: bytes) -> Record:
 
 
 def _require_readable(found: Record) -> None:
-    """Read what is kept as it was written."""
+    """Require that the parts that are kept as raw JSON are valid."""
     msgspec.json.decode(found.chart.metadata, type=Metadata)
     msgspec.json.decode(found.config, type=dict[str, Raw] | None)
     runs = [hook.last_run for hook in found.hooks if hook.last_run]
@@ -169,7 +169,7 @@ def _require_readable(found: Record) -> None:
 
 
 def digest_of(record: Record, *, oci_digest: str = "") -> str:
-    """Return the digest by which Flux knows the release again."""
+    """Return the digest by which Flux recognizes the release."""
     hooks = [_hook(hook) for hook in record.hooks if not hook.is_test]
     return digest.of_json(
         _Observation(
@@ -187,9 +187,9 @@ def digest_of(record: Record, *, oci_digest: str = "") -> str:
 
 
 def matches(snapshot: Snapshot, record: Record) -> bool:
-    """Tell whether the record is what the snapshot was made of.
+    """Tell whether the snapshot was made from this record.
 
-    A snapshot of an older controller is not compared: its digest was computed in another way.
+    A snapshot of an older controller does not match: its digest was computed in another way.
     """
     if snapshot.api_version != API_VERSION:
         return True
@@ -203,7 +203,7 @@ def snapshot(
     oci_digest: str = "",
     test_hooks: dict[str, TestHookStatus] | None = None,
 ) -> Snapshot:
-    """Return what the status keeps of a record."""
+    """Return the entry of a record for the status."""
     metadata = record.metadata
     return Snapshot(
         api_version=API_VERSION,

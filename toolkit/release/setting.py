@@ -1,13 +1,13 @@
-"""One value at a path, as ``helm --set`` puts it there (``helm.sh/helm/v4/pkg/strvals``).
+"""Set one value at a path, as ``helm --set`` does (``helm.sh/helm/v4/pkg/strvals``).
 
-The text is ``<path>=<value>``. In a path a dot leads into an object and ``[n]`` into a list; a
-backslash takes the next character as it is. A value in braces is a list; ``true``, ``false``,
-``null`` and whole numbers become such, anything else is text. A comma begins the next assignment,
-``a=1,b=2``. Like Helm's, the parser changes the objects that it is given: an assignment that fails
-midway leaves those before it in place.
+The text is ``<path>=<value>``. In a path, a dot leads into an object and ``[n]`` into a list; a
+backslash makes the next character literal. A value in braces is a list. ``true``, ``false``,
+``null`` and whole numbers get their type, other values are strings. A comma begins the next
+assignment, ``a=1,b=2``. Like Helm's parser, this one changes the given objects: if an assignment
+fails, the ones before it stay.
 
-A text of many assignments may not take more than its size: lists are short in sum, and nesting is
-bounded. Messages hold nothing of the text, because a value may be secret.
+The cost of a text is bounded by its size: the sum of list lengths and the nesting are limited.
+Messages contain nothing of the text, because a value may be secret.
 """
 
 import re
@@ -26,14 +26,14 @@ _LARGEST: Final = 1 << 63
 
 
 class SettingError(ValueError):
-    """The text is not an assignment, or does not fit what is there."""
+    """The text is not an assignment, or does not fit the existing values."""
 
 
 def require_path(path: str) -> None:
-    """Check that a value can be put at the path, whatever stands there now.
+    """Require that a value can be set at the path, whatever values exist.
 
     Raises:
-        SettingError: it cannot.
+        SettingError: the path is invalid.
     """
     values: dict[str, Any] = {}
     put(values, path, "x", typed=False)
@@ -54,20 +54,20 @@ def put(values: dict[str, Any], path: str, text: str, *, typed: bool = True) -> 
 
 
 def put_quoted(values: dict[str, Any], path: str, text: str) -> None:
-    """Put the text at the path as Flux does: what stands in quotes stays text.
+    """Set the text at the path as Flux does: a quoted text stays a string.
 
     Raises:
-        SettingError: as ``put`` does.
+        SettingError: an error of ``put``.
     """
     quoted = any(text.startswith(mark) and text.endswith(mark) for mark in "'\"")
     put(values, path, text.strip("'\"") if quoted else text, typed=not quoted)
 
 
 def put_literal(values: dict[str, Any], path: str, text: str) -> None:
-    """Put the text at the path as it is, whatever characters it holds.
+    """Set the text at the path as a string, without any interpretation.
 
     Raises:
-        SettingError: the path cannot be read, or leads through what is not an object or list.
+        SettingError: the path is invalid, or leads through a value that is not an object or list.
     """
     put(values, path, text.translate(_MARKS), typed=False)
 
@@ -136,7 +136,7 @@ class _Parser:
             _set(node, name, found)
 
     def _item(self, items: list[Any], index: int, level: int, depth: int) -> list[Any]:
-        """Read what follows an index, and return the list with the value in its place."""
+        """Parse the text after an index, and return the list with the value in its place."""
         if depth > MOST_LEVELS:
             raise SettingError(f"more than {MOST_LEVELS} indices, one after another")
         name, mark = self._until("[.=")
@@ -201,7 +201,7 @@ class _Parser:
                 return found
 
     def _until(self, marks: str) -> tuple[str, str]:
-        """Return what stands before the next mark, without backslashes, and the mark."""
+        """Return the text before the next mark, without backslashes, and the mark."""
         found: list[str] = []
         while self._at < len(self._text):
             character = self._text[self._at]
@@ -235,7 +235,7 @@ def _listed(value: Any) -> list[Any]:
 
 
 def _typed(text: str) -> Any:
-    """Return the value that the text stands for (Helm: ``typedVal``)."""
+    """Return the typed value of a text (Helm: ``typedVal``)."""
     known = {"true": True, "false": False, "null": None}
     lowered = text.lower()
     if lowered in known:

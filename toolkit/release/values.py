@@ -1,13 +1,13 @@
-"""The values of a release, from ConfigMaps, Secrets and the spec, as Flux composes them.
+"""The values of a release, composed from ConfigMaps, Secrets and the spec as in Flux.
 
 The documents of ``spec.valuesFrom`` are merged in order, objects key by key, and ``spec.values``
-last. An entry with ``targetPath`` sets one place instead. Flux merges the inline values before it
-does that, and once more at the end (``pkg/chartutil``, ``ChartValuesFromReferences``): so the entry
-wins over an inline value where both share the object that holds the place, and loses to an inline
-value at the root. The same steps are taken here, on objects that are shared in the same way,
-because another result would be another release.
+last. An entry with ``targetPath`` sets a single value instead. Flux merges the inline values before
+such entries, and again at the end (``pkg/chartutil``, ``ChartValuesFromReferences``). So the entry
+wins over an inline value if both share the object that contains the path, and loses to an inline
+value at the root. This module takes the same steps, and shares objects in the same way, because
+other values would be another release.
 
-Who reads objects and documents is the caller. Errors name the object and its key, never a value.
+The caller reads objects and documents. Errors name the object and its key, never a value.
 """
 
 import math
@@ -27,7 +27,7 @@ Fetched: TypeAlias = Mapping[tuple[str, str], Data | None]
 """The content of objects by kind and name; None for one that does not exist."""
 
 MOST_BYTES: Final = 4 << 20
-"""Of all composed values as JSON; Helm stores them in a Secret, which holds a mebibyte packed."""
+"""Limit of the composed values as JSON; Helm stores them compressed in a Secret of one MiB."""
 MOST_LEVELS: Final = 100
 MOST_REFERENCES: Final = 256
 MOST_READ: Final = 8 << 20
@@ -78,11 +78,11 @@ def compose(
 ) -> Composed:
     """Return the values of a release.
 
-    ``inline`` is ``spec.values``, or None. ``namespace`` is only told in errors.
+    ``inline`` is ``spec.values``, or None. ``namespace`` is only used in errors.
 
     Raises:
-        ValuesError: an object or key that is not optional does not exist, or cannot be read; or
-            the values are too large or too deep.
+        ValuesError: an object or key that is not optional does not exist, or is invalid; or the
+            values are too large or too deep.
     """
     try:
         own = as_go(inline if isinstance(inline, Mapping) else {})
@@ -105,7 +105,7 @@ def compose(
 
 
 def merged(below: Values, above: Mapping[str, Any]) -> Values:
-    """Return both; of equal keys objects are merged, else the upper value counts."""
+    """Return both merged; for equal keys objects are merged, otherwise the upper value wins."""
     result = dict(below)
     for key, value in above.items():
         there = result.get(key)
