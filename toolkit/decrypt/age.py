@@ -20,7 +20,7 @@ class AgeIdentities:
         self._identities = identities
 
     def open(self, encrypted: str) -> bytes | None:
-        """Decrypt an armoured age message; ``None`` if it is for none of the identities."""
+        """Decrypt an armoured age message; None if no identity is among its recipients."""
         try:
             key: bytes = pyrage.decrypt(encrypted.strip().encode(), self._identities)
         except (pyrage.DecryptError, UnicodeEncodeError):

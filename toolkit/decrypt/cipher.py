@@ -1,7 +1,7 @@
 """One encrypted value: ``ENC[AES256_GCM,data:…,iv:…,tag:…,type:…]`` (``aes/cipher.go``).
 
-The tag binds the value to the keys above it, without list positions, and not to its type: who
-changes ``type`` changes how the same text is read, and only where the text fits.
+The tag binds the value to the keys above it, without list positions. It does not cover the type: a
+user who changes ``type`` changes how the same text is parsed, if the text is valid for that type.
 """
 
 import base64
@@ -18,7 +18,7 @@ from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.tree import Comment, Scalar, Timestamp, bytes_of, mac_bytes, text_of
 
 MARKER: Final = "ENC[AES256_GCM,"
-"""How every encrypted value begins."""
+"""The beginning of every encrypted value."""
 
 
 def looks_encrypted(text: str) -> bool:
@@ -35,13 +35,13 @@ class Cipher:
         self._gcm = AESGCM(key)
 
     def open(self, text: str, *, bound_to: str, place: str) -> Scalar:
-        """Return the value behind ``text``.
+        """Return the decrypted value of ``text``.
 
-        ``bound_to`` is what the tag authenticates beside the value; ``place`` names the value in
+        ``bound_to`` is the additional data that the tag authenticates; ``place`` names the value in
         errors.
 
         Raises:
-            DecryptionError: not an encrypted value, or not one of this key and place.
+            DecryptionError: the text is not an encrypted value, or not one of this key and place.
         """
         match = _VALUE.fullmatch(text)
         if match is None:
@@ -124,5 +124,5 @@ def _name(value: Scalar) -> str:
 
 
 def _finite(text: str) -> bool:
-    """Refuse what overflows; written infinities are values."""
+    """Refuse a number that overflows; explicit infinities are valid."""
     return "I" in text or not math.isinf(float(text))

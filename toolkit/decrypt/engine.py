@@ -1,8 +1,8 @@
-"""Data keys that the engine opens: with OpenPGP keys, and with post-quantum age identities.
+"""Data keys that the engine decrypts: with OpenPGP keys, and post-quantum age identities.
 
-A question holds the secret keys and all encrypted data keys that they may open. It goes through a
-pipe to a worker of a pool that does nothing else, so no tenant's build runs where keys have been.
-The worker keeps nothing between questions and is killed at the deadline.
+A request contains the secret keys and all encrypted data keys for them. It goes through a pipe to a
+worker of a separate pool, so no tenant's build runs in a process that had keys. The worker keeps
+nothing between requests and is killed at the deadline.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from toolkit.native.pool import WorkerPool
 from toolkit.skipped import Skipped
 
 SECONDS: Final = 5.0
-"""For one question. A document with ten recipients takes milliseconds."""
+"""Timeout of a request. A document with ten recipients takes milliseconds."""
 
 MEMORY_LIMIT: Final = 256 << 20
 """Bytes for a worker."""
@@ -30,14 +30,14 @@ Left = Mapping[str, Mapping[str, bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """What became of encrypted data keys, and which keys are of no use."""
+    """The results for encrypted data keys, and the unusable keys."""
 
     answers: dict[Recipient, bytes | Refusal] = field(default_factory=dict, repr=False)
     skipped: tuple[Skipped, ...] = ()
 
 
 def start() -> WorkerPool:
-    """Return a pool of workers that open data keys, and do nothing else."""
+    """Return a pool of workers that only decrypt data keys."""
     return calls.start(size=cores.available(), memory_limit=MEMORY_LIMIT)
 
 

@@ -1,13 +1,14 @@
-"""Encrypted Secrets on their way through the API server: the carrier, and what it opens to.
+"""Encrypted Secrets in requests to the API server: the carrier, and its decryption.
 
-The API server drops the ``sops`` block and refuses ciphertext that is not base64, so an encrypted
-manifest travels whole: a *carrier* is a Secret with plain metadata, the label ``LABEL`` and the
-manifest, byte for byte, under the data key ``CARRIER``. At admission its data become exactly what
-the manifest decrypts to. A labelled Secret may instead hold SOPS documents as values, as
-secretGenerator makes them; those are decrypted in place.
+The API server drops the ``sops`` block and refuses ciphertext that is not base64. So an encrypted
+manifest is sent as a whole: a *carrier* is a Secret with plain metadata, the label ``LABEL``, and
+the manifest, byte for byte, under the data key ``CARRIER``. At admission its data are replaced by
+exactly the decrypted data of the manifest. A Secret with the label may instead have SOPS documents
+as values, as secretGenerator makes them; these are decrypted in place.
 
-Pure functions over JSON; whose keys open it, and for whom, is decided by the caller. Same input,
-same output, so that applying a carrier again changes nothing. Messages name fields, never values.
+Pure functions over JSON. The caller decides which keys are used, and who may use them. The output
+depends only on the input, so that applying a carrier again changes nothing. Messages name fields,
+never values.
 """
 
 import base64
@@ -43,10 +44,10 @@ KEYS_FROM: Final = f"{GROUP}/keys-from"
 """Annotation that names the one Secret with the keys, in the same namespace."""
 
 DOCUMENT: Final = f"{GROUP}/document"
-"""Annotation, set at admission: digest of what was decrypted."""
+"""Annotation, set at admission: digest of the encrypted document."""
 
 RECIPIENTS: Final = f"{GROUP}/recipients"
-"""Annotation, set at admission: for whom it was encrypted, as ``kind:name``, comma-separated."""
+"""Annotation, set at admission: the recipients, as ``kind:name``, comma-separated."""
 
 WEBHOOK: Final = "decryption.admission.penstock.dev"
 """Name of the mutating webhook that opens carriers, where there is one."""
@@ -56,7 +57,7 @@ MAX_DOCUMENT: Final = 2 << 20
 
 
 class NoCarrierError(DecryptionError):
-    """The file is not a manifest that can be decrypted at admission; others can decrypt it."""
+    """The file cannot be decrypted at admission, but perhaps before the build."""
 
 
 class UnboundError(DecryptionError):
@@ -65,7 +66,7 @@ class UnboundError(DecryptionError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """What a Secret decrypts to: base64 by data key, and the annotations that tell of it."""
+    """The decrypted content of a Secret: base64 by data key, and annotations that describe it."""
 
     data: Mapping[str, str] = field(repr=False)
     annotations: Mapping[str, str]
@@ -73,10 +74,10 @@ class Opened:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sealed:
-    """What can be told of an encrypted Secret without keys.
+    """The facts about an encrypted Secret that need no keys.
 
-    ``names`` are the data keys whose values only the keys tell, ``annotations`` those that it will
-    have once it is decrypted.
+    ``names`` are the data keys of encrypted values. ``annotations`` are those that the Secret will
+    have after decryption.
     """
 
     names: frozenset[str]
@@ -129,15 +130,17 @@ def mark(secret: Json) -> Json:
 
 
 def open_carrier(secret: Json, keys: DataKeys, *, bound: bool) -> Opened:
-    """Return the data that the carried manifest decrypts to; nothing else of it counts.
+    """Return the decrypted data of the manifest in a carrier; the rest of it is ignored.
 
-    With ``bound``, the manifest must name the Secret that carries it, and its MAC must cover that.
+    With ``bound``, the manifest must name the Secret that carries it, and its MAC must cover the
+    name.
 
     Raises:
         UnboundError: it is the manifest of another Secret.
-        DecryptionError: no manifest of a Secret, no key for it, or not what was encrypted.
+        DecryptionError: it is not the manifest of a Secret, there is no key for it, or it was
+            changed.
     """
-    # 1. Take the document as it was written; its order is what the MAC covers.
+    # 1. Take the document byte for byte; the MAC covers the order of its values.
     document = _decoded(CARRIER, secret["data"][CARRIER])
     if len(document) > MAX_DOCUMENT:
         raise DecryptionError(f"data.{CARRIER} has more than {MAX_DOCUMENT >> 20} MiB")
@@ -147,8 +150,8 @@ def open_carrier(secret: Json, keys: DataKeys, *, bound: bool) -> Opened:
     opened = sops.open_document(document, form, keys)
     manifest = _only_secret(opened.documents)
 
-    # 3. Require that it was made for this very Secret. Anyone who can write the file chooses which
-    #    values the MAC covers, so one that covers less binds nothing.
+    # 3. Require that it was made for exactly this Secret. The author of the file chooses which
+    # values the MAC covers, so one that covers less than all of them proves nothing.
     if bound:
         if opened.metadata.mac_only_encrypted:
             raise UnboundError("mac_only_encrypted leaves the document's name unauthenticated")
@@ -162,12 +165,12 @@ def open_carrier(secret: Json, keys: DataKeys, *, bound: bool) -> Opened:
 
 
 def open_values(secret: Json, keys: DataKeys) -> Opened:
-    """Return the data with every value that is a SOPS document decrypted.
+    """Return the data, with every value that is a SOPS document decrypted.
 
-    Such documents name no Secret, so nothing binds them to this one.
+    Such documents name no Secret, so they are not bound to this one.
 
     Raises:
-        DecryptionError: no key for one, or not what was encrypted.
+        DecryptionError: there is no key for a document, or it was changed.
     """
     found = list(objects.documents(secret))
     if sum(len(raw) for _, raw in found) > MAX_DOCUMENT:
@@ -178,10 +181,10 @@ def open_values(secret: Json, keys: DataKeys) -> Opened:
 
 
 def sealed(secret: Json) -> Sealed:
-    """Tell what a Secret with documents will be decrypted to, as far as no key is needed.
+    """Return the facts about a Secret with documents that need no keys.
 
     Raises:
-        DecryptionError: a document cannot be read.
+        DecryptionError: a document is invalid.
     """
     data = secret.get("data") or {}
     if CARRIER not in data:
@@ -207,9 +210,9 @@ def filled(secret: Json, opened: Opened) -> Json:
 
 
 def stray(secret: Json, old: Json | None = None) -> str | None:
-    """Return a data key whose value is ciphertext that nobody will decrypt, or None.
+    """Return a data key whose value is ciphertext that will not be decrypted, or None.
 
-    Values that ``old`` has too are left alone, so that what is stored can be labelled and deleted.
+    Values that ``old`` has too are ignored, so that existing objects can be labelled and deleted.
     """
     if objects.opted_out(secret):
         return None
@@ -222,7 +225,7 @@ def stray(secret: Json, old: Json | None = None) -> str | None:
 
 
 def recipients(secret: Json) -> tuple[str, ...]:
-    """Return for whom the stored Secret was encrypted, as ``kind:name``."""
+    """Return the recipients of the stored Secret, as ``kind:name``."""
     text = dig(secret, "metadata", "annotations", RECIPIENTS, default="")
     return tuple(part for part in str(text).split(",") if part)
 
@@ -234,7 +237,7 @@ def same_recipient(recipient: str, wanted: str) -> bool:
 
 
 def _annotations(documents: list[tuple[bytes, Metadata]]) -> dict[str, str]:
-    """Tell what was decrypted: nothing of it is secret, and the same input gives the same."""
+    """Return the annotations for the decrypted documents; they are not secret and deterministic."""
     digest = hashlib.sha256()
     names: set[str] = set()
     for document, metadata in documents:
@@ -290,7 +293,7 @@ def _require_name(manifest: Branch, secret: Json) -> None:
 
 
 def _data(manifest: Branch) -> Iterator[tuple[str, str]]:
-    """Yield what the API server would make of ``data`` and ``stringData``."""
+    """Yield the entries of ``data`` and ``stringData``, as the API server would store them."""
     for name, text in _entries(manifest, "data"):
         yield name, base64.b64encode(_decoded(name, text)).decode()
     for name, text in _entries(manifest, "stringData"):

@@ -17,13 +17,13 @@ from toolkit.errors import TransientError
 
 
 class DecryptionError(TransientError):
-    """A document cannot be decrypted, or is not what was encrypted.
+    """A document cannot be decrypted, or was changed after its encryption.
 
-    Transient, because the next attempt may find a corrected document or another key Secret.
+    Transient, because the next attempt may find a corrected document or another Secret with keys.
     """
 
     default_reason: ClassVar[str] = "BuildFailed"
 
 
 class UnreachableError(DecryptionError):
-    """A key service did not answer, is overloaded or out of order; nothing needs to change."""
+    """A key service did not answer, or is overloaded or down; the user need not change anything."""

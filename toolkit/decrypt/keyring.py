@@ -1,11 +1,10 @@
-"""The secret keys of one decryption Secret, and how they recover a document's data key.
+"""The secret keys of one decryption Secret, and how they decrypt the data key of a document.
 
-Pure: neither the engine nor key services are asked here. A ring that may count on them (``asking``)
-says which recipients it lacks (``UnaskedError``); with what they answered (``told``) it decides
-again. One that may not refuses a document that is encrypted for them alone, with the service's
-name.
+Pure: nothing here calls the engine or key services. If a ring may use them (``asking``), it reports
+the recipients whose answers it needs (``UnaskedError``), and decides again with their answers
+(``told``). Otherwise it refuses a document that is encrypted only for them, and names the service.
 
-A key that cannot be used hides no other: it is skipped, and named where no other key fits.
+An unusable key does not hide others: it is skipped, and reported if no other key fits.
 """
 
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,19 +24,20 @@ MAX_RECIPIENTS: Final = 200
 """Entries in one ``sops`` block that are tried; each costs an asymmetric operation a key."""
 
 MAX_ENCRYPTED: Final = 32 << 10
-"""Characters of one encrypted data key. An OpenPGP message may hold compressed data: anyone who
-knows the public key could write a small one that opens to a very large one."""
+"""Limit of one encrypted data key in characters. An OpenPGP message may be compressed: a user with
+the public key could write a small one that decompresses to a very large one.
+"""
 
 
 Answers = Mapping[Recipient, bytes | Refusal]
-"""What the engine and key services said about data keys that are encrypted for them."""
+"""Answers of the engine and key services about data keys, by recipient."""
 
 _NO_ANSWERS: Final[Answers] = MappingProxyType({})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class KeyRing:
-    """Opens data keys. Prints as the number of its keys and shows nothing else."""
+    """Decrypts data keys. Its repr shows only the number of keys."""
 
     openers: Mapping[str, Sequence[Opener]] = field(default_factory=dict)
     """By the list of the block."""
@@ -49,7 +49,7 @@ class KeyRing:
 
     @classmethod
     def from_secret(cls, data: Mapping[str, bytes]) -> Self:
-        """Load ``*.agekey`` and ``*.asc``; other entries of the Secret are not ours."""
+        """Load ``*.agekey`` and ``*.asc``; other entries of the Secret are ignored."""
         openers: dict[str, list[Opener]] = {kind.name: [] for kind in KEYS}
         left: dict[str, dict[str, bytes]] = {kind.name: {} for kind in KEYS}
         skipped: list[Skipped] = []
@@ -73,11 +73,11 @@ class KeyRing:
         return replace(self, answers={**self.answers, **answers}, skipped=every)
 
     def data_key(self, groups: Groups, threshold: int) -> bytes:
-        """Return the data key of a document, put together from shares if it has key groups.
+        """Return the data key of a document, combined from shares if it has key groups.
 
         Raises:
-            DecryptionError: too few of the groups can be opened.
-            UnaskedError: the keys here do not suffice, and who else may help is unasked.
+            DecryptionError: too few of the groups can be decrypted.
+            UnaskedError: the keys here are not enough, and other recipients have not been asked.
         """
         if sum(len(group) for group in groups) > MAX_RECIPIENTS:
             raise DecryptionError(f"the document has more than {MAX_RECIPIENTS} recipients")
@@ -106,7 +106,7 @@ class KeyRing:
     def _lacking(
         self, groups: Groups, closed: Groups, *, opened: int, needed: int
     ) -> UnaskedError | DecryptionError:
-        """Return what to raise: a question, if its answer can help, or why the key stays closed."""
+        """Return a question if its answer can help, otherwise the error."""
         unasked = [[item for item in group if self._may_ask(item)] for group in closed]
         unasked = [group for group in unasked if group]
         if opened + len(unasked) >= needed and unasked:
@@ -149,7 +149,7 @@ _SHOWN: Final = 5
 
 
 def _explain(groups: Iterable[Sequence[Recipient]], *, opened: int, needed: int) -> str:
-    """Say for whom the data key is encrypted; recipients are public."""
+    """Return for whom the data key is encrypted, for messages; recipients are public."""
     recipients = [recipient for group in groups for recipient in group]
     ours = [item for item in recipients if item.kind in _OURS]
     services = [item for item in recipients if item.kind not in _OURS]

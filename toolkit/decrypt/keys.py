@@ -1,9 +1,9 @@
-"""What the key modules and the key ring agree on: recipients, openers, kinds of keys, answers.
+"""Types shared by the key modules and the key ring: recipients, openers, keys and answers.
 
-A recipient is public and may be named in messages. An opener holds a secret key; it only opens data
-keys, and shows nothing of itself. The engine opens other data keys with the secret key that it
-receives with the request (``toolkit.decrypt.engine``), key services with their own keys
-(``toolkit.decrypt.kms``). Both are asked beforehand; their answers are values too.
+A recipient is public and may be named in messages. An opener holds a secret key, decrypts data keys
+with it, and discloses nothing else. The engine decrypts other data keys with a secret key from the
+request (``toolkit.decrypt.engine``), and key services with their own keys
+(``toolkit.decrypt.kms``). Both are called before; their answers are values too.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,9 @@ class Recipient:
     encrypted: str
     """The encrypted data key: armoured for age and OpenPGP."""
     fields: tuple[tuple[str, str], ...] = ()
-    """What a key service must know of it, by the block's names. The author of the file chose it."""
+    """Further fields for a key service, by their names in the block. The author of the file chose
+    them.
+    """
     context: tuple[tuple[str, str], ...] = ()
     """The encryption context that AWS binds the data key to."""
 
@@ -61,12 +63,12 @@ class Opener(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loaded:
-    """What one entry of a Secret holds."""
+    """The keys in one entry of a Secret."""
 
     opener: Opener | None = None
     """Opens data keys here."""
     left: bytes = field(default=b"", repr=False)
-    """Keys that only the engine can use, as they stand in the entry."""
+    """Keys that only the engine can use, unchanged."""
     findings: tuple[str, ...] = ()
     """Why others are of no use; no content."""
 
@@ -82,15 +84,15 @@ class KeyKind:
     load: Callable[[bytes], Loaded]
     """Reads the value of such a key."""
     operation: str
-    """What the engine does with keys that are left to it."""
+    """The operation of the engine for the keys that are left to it."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Refusal:
-    """Why the engine or a key service did not open a data key: key and remedy, and no secret.
+    """Why the engine or a key service did not decrypt a data key: key and remedy, no secret.
 
-    ``passing`` is whether the next attempt may go better with nothing changed. No message means
-    that it is for none of the keys.
+    ``passing`` means that the next attempt may succeed without a change. An empty message means
+    that no key is a recipient.
     """
 
     message: str = ""
@@ -101,10 +103,10 @@ Groups = Sequence[Sequence[Recipient]]
 
 
 class UnaskedError(PenstockError):
-    """The engine or key services could tell the data key, and have not been asked yet.
+    """The engine or key services may have the data key, and have not been asked yet.
 
-    No failure of the document, so that nobody takes it for one: the one who gathers the answers
-    (``kms.services``) asks one of each of ``groups`` until ``needed`` of them are opened.
+    This is not an error of the document, so it is not a DecryptionError. ``kms.services`` collects
+    the answers: it asks recipients of each of ``groups`` until ``needed`` groups are decrypted.
     """
 
     def __init__(self, groups: Groups, *, needed: int) -> None:

@@ -1,8 +1,8 @@
-"""The ``sops`` block: for whom the data key is encrypted, which leaves are, and the MAC.
+"""The ``sops`` block: recipients of the data key, rules for encrypted leaves, and the MAC.
 
 Nothing in the block is authenticated but the MAC itself and ``lastmodified``: anyone who can write
-the file can change recipients, selectors and flags. The walk over the leaves must hold whatever
-the block says (``sops.Metadata``, ``stores.ExtractMetadata``).
+the file can change recipients, selectors and flags. The walk over the leaves must be safe for any
+content of the block (``sops.Metadata``, ``stores.ExtractMetadata``).
 """
 
 import re
@@ -20,7 +20,7 @@ KEY: Final = "sops"
 
 
 class Layout(Enum):
-    """How a format stores the block."""
+    """The form in which a format stores the block."""
 
     NESTED = "nested"
     """A mapping below the key ``sops`` (YAML, JSON, binary)."""
@@ -66,12 +66,12 @@ class Selector:
 
 
 def extract(documents: list[Branch], layout: Layout) -> Metadata:
-    """Take the block out of ``documents`` and return it.
+    """Remove the block from ``documents`` and return it.
 
-    Every document of a YAML stream repeats it; the first one counts.
+    Every document of a YAML stream has a copy; the first one counts.
 
     Raises:
-        DecryptionError: there is no block, or not a complete one.
+        DecryptionError: there is no block, or it is incomplete.
     """
     blocks = [_remove(document, layout) for document in documents]
     if not blocks or not blocks[0].items:
@@ -98,7 +98,7 @@ _NAMES: Final[Mapping[str, tuple[str, ...]]] = {
     "age": ("recipient",),
 }
 _MORE: Final[Mapping[str, tuple[str, ...]]] = {
-    # What a key service is told besides. A profile (aws_profile) is of somebody's own machine.
+    # Further fields for a key service. A profile (aws_profile) exists only on the author's machine.
     "kms": ("role",),
     "azure_kv": ("version",),
 }
@@ -157,7 +157,7 @@ def _group(block: Mapping[str, Any]) -> tuple[Recipient, ...]:
 
 
 def _context(value: Any) -> tuple[tuple[str, str], ...]:
-    """Return an encryption context; sorted, because it is one whatever its order."""
+    """Return an encryption context, sorted, because its order has no meaning."""
     items = sorted(value.items()) if isinstance(value, Mapping) else []
     if len(items) > _MAX_CONTEXT or not all(isinstance(text, str) for _, text in items):
         raise DecryptionError("an encryption context in the sops metadata is malformed")

@@ -1,8 +1,9 @@
-"""SOPS inside Kubernetes objects, after the build.
+"""SOPS documents inside Kubernetes objects, after the build.
 
-A Secret may hold whole documents as values, base64-encoded byte for byte (secretGenerator does
-that); those are decrypted here, MAC and all. An object that is itself a SOPS document cannot be:
-the build has lost the order that the MAC covers. It has to be decrypted as a file before.
+A Secret may have whole documents as values, base64-encoded byte for byte (secretGenerator makes
+them). These are decrypted here, and their MAC is verified. An object that is itself a SOPS document
+cannot be decrypted: the build has lost the order that the MAC covers. It must be decrypted as a
+file before the build.
 """
 
 import base64
@@ -21,7 +22,7 @@ OPT_OUT: Final = "kustomize.toolkit.fluxcd.io/decrypt"
 """Annotation; ``disabled`` leaves the object's ciphertext alone."""
 
 MAX_NESTING: Final = 3
-"""Documents inside documents that are opened; what is left inside stays ciphertext."""
+"""Maximal nesting of decrypted documents; deeper ones stay encrypted."""
 
 
 def decrypt_object(obj: Json, keys: DataKeys) -> Json:
@@ -88,7 +89,7 @@ def _open(name: str, raw: bytes, keys: DataKeys) -> bytes:
                 break
             raw = sops.decrypt(raw, form, keys, output=sops.format_of(name))
     except DecryptionError as exc:
-        # Its own type: one that passes by itself is still one inside a Secret.
+        # Keep the type: a temporary error stays temporary.
         raise type(exc)(f"the value of '{name}': {exc}") from exc
     return raw
 

@@ -1,8 +1,8 @@
 """OpenPGP secret keys, exported without a passphrase (``gpg --armor --export-secret-keys``).
 
-The engine reads them, in a worker (``toolkit.decrypt.engine``), with the library that SOPS itself
-uses. It tries every key and subkey, also expired ones, so that old documents can still be decrypted
-after a rotation. There is no gpg-agent, and no user to ask for a passphrase.
+The engine parses them in a worker (``toolkit.decrypt.engine``), with the library that SOPS itself
+uses. It tries every key and subkey, including expired ones, so that old documents can still be
+decrypted after a rotation. There is no gpg-agent, and no prompt for a passphrase.
 """
 
 from toolkit.decrypt.keys import Loaded

@@ -1,8 +1,8 @@
-"""What a plain YAML scalar means: the rules of Go's yaml.v3, which SOPS encrypts with.
+"""Resolve plain YAML scalars by the rules of Go's yaml.v3, which SOPS uses for encryption.
 
-They are neither YAML 1.1 nor 1.2: ``yes`` is text, ``017`` and ``0o17`` are fifteen, ``1_000`` is a
-thousand, ``2001-12-14`` is a point in time. A value that resolves differently than it did when the
-file was encrypted breaks the MAC, so nothing here is a matter of taste (yaml.v3 ``resolve.go``).
+They are neither YAML 1.1 nor 1.2: ``yes`` is a string, ``017`` and ``0o17`` are fifteen, ``1_000``
+is a thousand, ``2001-12-14`` is a time. A value that resolves differently than at its encryption
+breaks the MAC, so the rules must be exactly the same (yaml.v3 ``resolve.go``).
 """
 
 import base64

@@ -1,8 +1,8 @@
-"""Encrypting a Secret manifest: the SOPS documents that ``penstock seal`` writes.
+"""Encrypt a Secret manifest: the SOPS documents that ``penstock seal`` writes.
 
-What sops itself would write with ``encrypted_regex: ^(data|stringData)$``: metadata stay readable,
-values do not, and the MAC covers both. Only age recipients (SSH keys included); for anything else
-there is sops. Comments of the manifest are dropped, because they would stay readable too.
+The output is that of sops with ``encrypted_regex: ^(data|stringData)$``: metadata stay readable,
+values do not, and the MAC covers both. Recipients are age keys only (SSH keys included); use sops
+for others. Comments of the manifest are dropped, because they would stay readable too.
 """
 
 import datetime as dt
@@ -27,7 +27,7 @@ PARTS: Final = ("data", "stringData")
 """Fields of a Secret that are encrypted."""
 
 VERSION: Final = "3.13.3"
-"""The sops whose format this is; readers look at it to know how old documents are to be read."""
+"""The version of sops with this format; readers use it to parse older documents."""
 
 
 class SealError(DecryptionError):
@@ -35,12 +35,13 @@ class SealError(DecryptionError):
 
 
 def seal(manifest: bytes, recipients: Sequence[str], *, now: dt.datetime) -> bytes:
-    """Return the manifest of one Secret encrypted for every recipient, as YAML.
+    """Return the manifest of one Secret, encrypted for every recipient, as YAML.
 
-    Recipients are ``age1…``, ``ssh-ed25519 …`` or ``ssh-rsa …``. ``now`` is when it was changed.
+    Recipients are ``age1…``, ``ssh-ed25519 …`` or ``ssh-rsa …``. ``now`` is the time of the change.
 
     Raises:
-        SealError: no single unencrypted Secret, a recipient that is none, or no recipient.
+        SealError: the input is not one unencrypted Secret, a recipient is invalid, or there is
+            none.
     """
     secret = _secret(manifest)
     key = os.urandom(DATA_KEY)
@@ -58,7 +59,7 @@ def seal(manifest: bytes, recipients: Sequence[str], *, now: dt.datetime) -> byt
         ("version", VERSION),
     ]
     sealed = yamlfile.dump([Branch([*tree.items, (KEY, Branch(block))])])
-    # Read it as every reader will, before anybody throws the plaintext away.
+    # Decrypt it as every reader does, before the user deletes the plaintext.
     sops.open_document(sealed, sops.Format.YAML, _Known(key))
     return sealed
 

@@ -1,12 +1,12 @@
-"""SOPS documents: decrypted whole, with the MAC verified over the leaves in file order.
+"""SOPS documents: decrypt a whole document, and verify its MAC over the leaves in file order.
 
-The steps of ``open_document`` are numbered. The MAC covers the values and their order, not the
-keys, not the structure, and not the metadata; each encrypted value is bound to its own key path.
-What this cannot show is what SOPS itself cannot: a renamed key above an unencrypted value, an item
+The steps of ``open_document`` are numbered. The MAC covers the values and their order, but not the
+keys, the structure or the metadata; each encrypted value is bound to its own key path. So some
+changes cannot be detected, as in SOPS itself: a renamed key above an unencrypted value, an item
 moved between two adjacent lists, text moved between two adjacent unencrypted values.
 
-Functions block on cryptography for about a millisecond a document; call them in a thread where
-documents are large. Nothing here reads keys from anywhere but the ring it is given.
+Functions block on cryptography for about a millisecond per document; call them in a thread if
+documents are large. Nothing here reads keys except those of the given ring.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ MAX_SIZE: Final = 5 << 20
 
 
 class Format(Enum):
-    """How a document is written."""
+    """The format of a document."""
 
     YAML = "yaml"
     JSON = "json"
@@ -56,13 +56,14 @@ class Opened:
 
 
 def decrypt(data: bytes, form: Format, keys: DataKeys, *, output: Format | None = None) -> bytes:
-    """Return the decrypted document without its metadata, written as ``output`` or as it was.
+    """Return the decrypted document without its metadata, in the format ``output`` or unchanged.
 
-    A document that is not an envelope around a binary file stays in its own format where ``output``
-    is ``BINARY``.
+    If ``output`` is ``BINARY`` and the document does not wrap a binary file, it stays in its own
+    format.
 
     Raises:
-        DecryptionError: no document of this format, no key for it, or not what was encrypted.
+        DecryptionError: it is not a document of this format, there is no key for it, or it was
+            changed.
     """
     plain = open_document(data, form, keys).documents
     written = form if output is Format.BINARY and not jsonfile.is_envelope(plain) else output
@@ -73,9 +74,10 @@ def open_document(data: bytes, form: Format, keys: DataKeys) -> Opened:
     """Return the decrypted document as a tree, without its metadata.
 
     Raises:
-        DecryptionError: no document of this format, no key for it, or not what was encrypted.
+        DecryptionError: it is not a document of this format, there is no key for it, or it was
+            changed.
     """
-    # 1. Bound what a hostile document can cost before it is parsed.
+    # 1. Bound the cost of a hostile document before it is parsed.
     if len(data) > MAX_SIZE:
         raise DecryptionError(f"the document has more than {MAX_SIZE >> 20} MiB")
 
@@ -86,7 +88,7 @@ def open_document(data: bytes, form: Format, keys: DataKeys) -> Opened:
     # 3. Recover the data key. A wrong one is noticed at the first value, or at the MAC.
     walk = _Walk(Cipher(keys.data_key(block.groups, block.threshold)), block)
 
-    # 4. Decrypt every leaf where it stands, hashing plaintexts in file order over all documents.
+    # 4. Decrypt every leaf in place, hashing plaintexts in file order over all documents.
     plain = [walk.branch(document, ()) for document in documents]
 
     # 5. Compare with the MAC of the author, which is bound to the time of the last change.
@@ -150,7 +152,7 @@ _SUFFIXES: Final = {
     ".ini": Format.INI,
 }
 _MARKS: Final = {
-    # Patterns that must all be found. None of them can be made to look at a byte many times.
+    # Patterns that must all match. None of them reads a byte many times.
     Format.JSON: (
         re.compile(rb"\A\s*\{"),
         re.compile(rb'"mac"[ \t]*:[ \t]*"ENC\[AES256_GCM,'),
@@ -218,7 +220,7 @@ class _Walk:
         return self._cipher.open(value, bound_to=":".join(path) + ":", place=place)
 
     def _comment(self, comment: Comment, path: tuple[str, ...]) -> Comment:
-        """Decrypt a comment that is encrypted; the MAC knows nothing of comments."""
+        """Decrypt an encrypted comment; the MAC does not cover comments."""
         if not looks_encrypted(comment.text):
             return comment
         bound_to = ":".join(path) + ":"

@@ -41,7 +41,7 @@ Value: TypeAlias = "Branch | list[Value] | Scalar"
 
 @dataclass(slots=True)
 class Branch:
-    """A mapping in file order. A ``Comment`` in the place of a key stands between the entries."""
+    """A mapping in file order. A ``Comment`` instead of a key is between the entries."""
 
     items: list[tuple[str | Comment, Value]]
 
@@ -83,7 +83,7 @@ def mapped(
 
 
 def text_of(raw: bytes) -> str:
-    """Decode file bytes; what is not UTF-8 is escaped and survives the way back."""
+    """Decode file bytes; bytes that are not UTF-8 are escaped, and encoded back unchanged."""
     return raw.decode("utf-8", "surrogateescape")
 
 
@@ -101,7 +101,7 @@ _LINE = re.compile(r"[^\n]*\n|[^\n]+")
 
 
 def mac_bytes(value: Scalar) -> bytes:
-    """Return what a leaf adds to the MAC; booleans are title case (``sops.ToBytes``)."""
+    """Return the bytes of a leaf for the MAC; booleans are title case (``sops.ToBytes``)."""
     match value:
         case bool():
             return b"True" if value else b"False"
@@ -128,7 +128,7 @@ def decimal(number: float) -> str:
 
 
 def plain_text(value: Scalar) -> str:
-    """Spell a leaf for formats that know only strings (dotenv, ini)."""
+    """Return the text of a leaf for formats that have only strings (dotenv, ini)."""
     match value:
         case bool():
             return "true" if value else "false"

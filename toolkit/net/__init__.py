@@ -1,1 +1,1 @@
-"""Ports that every client can reach: what is accepted there, how much, and how long it may wait."""
+"""Servers on ports that every client can reach: limits of connections, sizes and times."""

@@ -38,7 +38,7 @@ _ABSENT: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
 
 class Acceptor:
-    """Serves what is bound, until cancelled."""
+    """Accepts connections on bound sockets until cancelled."""
 
     def __init__(
         self,
@@ -54,8 +54,8 @@ class Acceptor:
     async def run(self, listening: Sequence[socket.socket]) -> None:
         """Accept on these sockets; they are closed at the end, open connections are not.
 
-        Handshakes that are under way then have a moment to be finished. So have those of clients
-        that the kernel has let in already: closing would reset their connections.
+        Handshakes in progress then have a moment to finish. So have those of clients in the
+        kernel's backlog, because closing would reset their connections.
         """
         if self._context is not None:
             _read_less()
@@ -100,7 +100,7 @@ class Acceptor:
             await asyncio.sleep(0)
 
     def _accept_rest(self, listening: socket.socket) -> None:
-        """Begin the handshakes of those who wait in the kernel, without a turn for anybody else."""
+        """Begin the handshakes of clients in the backlog, without yielding to other tasks."""
         while len(self._handshakes) < self._connections.limits.handshakes:
             try:
                 accepted, _ = listening.accept()
@@ -150,10 +150,10 @@ class Acceptor:
 
 
 def _read_less() -> None:
-    """Have TLS connections of this process read two records at a time.
+    """Make TLS connections of this process read two records at a time.
 
-    asyncio gives each connection, no matter who opened it, 256 KiB for that before it has brought a
-    byte: 2 GiB for all that may be open. There is no parameter for it.
+    asyncio allocates 256 KiB per connection before it has received a byte, for any client: 2 GiB
+    for all connections that may be open. There is no parameter for it.
     """
     sslproto.SSLProtocol.max_size = _READ
 
@@ -182,10 +182,10 @@ async def _accepted(listening: socket.socket) -> socket.socket:
 def bind(address: str, *, shared: bool = True) -> list[socket.socket]:
     """Listen on ``host:port``, or ``:port`` for all addresses.
 
-    ``shared`` is together with other processes of the same user.
+    ``shared`` allows other processes of the same user to listen too.
 
     Raises:
-        OSError: the address is not ours, or taken by somebody who does not share it.
+        OSError: this machine does not have the address, or another process does not share it.
     """
     host, _, port = address.rpartition(":")
     found = socket.getaddrinfo(
@@ -198,8 +198,8 @@ def bind(address: str, *, shared: bool = True) -> list[socket.socket]:
             try:
                 listening.append(unless.enter_context(_listen(family, place, shared=shared)))
             except OSError as exc:
-                # IPv6 may be what the kernel does not have. Taken is another matter: anyone who has
-                # one of our addresses gets what is meant for us.
+                # The kernel may have no IPv6. But if another process has the address, it would get
+                # our clients.
                 if exc.errno not in _ABSENT:
                     raise
                 absent.append(exc)
@@ -224,7 +224,7 @@ def _listen(family: int, place: Any, *, shared: bool) -> socket.socket:
 
 
 class _Counted(asyncio.Protocol):
-    """Passes everything on, and tells of the beginning and the end."""
+    """Forwards everything to a protocol, and reports the beginning and end of the connection."""
 
     def __init__(self, make: Callable[[], asyncio.Protocol], connections: Connections) -> None:
         self._make = make

@@ -23,8 +23,9 @@ import prometheus_client
 DROPPED: Final = prometheus_client.Counter(
     "penstock_connections_dropped", "Connections that were closed on clients.", ("reason",)
 )
-"""``reason`` is handshake (not finished in time, or too many), idle (made room), silent (brought no
-request in time), or large (sent more than a request has)."""
+"""``reason`` is handshake (not finished in time, or too many), idle (closed for a new one), silent
+(no request in time), or large (more bytes than a request may have).
+"""
 _MOST: Final = 1024
 _LOOK: Final = 0.01
 _QUIET: Final = 50
@@ -33,19 +34,20 @@ _QUIET: Final = 50
 Looks and not seconds, because while this process waits for a processor it sees no requests.
 """
 GRACE: Final = 0.5
-"""Seconds in which who means it has finished the handshake, and brought the request."""
+"""Seconds in which an honest client finishes the handshake and sends its request."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How many connections may be open, and how many handshakes unfinished; both in addition.
+    """Limits of open connections and, in addition, of unfinished handshakes.
 
-    ``handshake_seconds`` is what a handshake may take: as long as an API server waits for it.
-    ``request_seconds`` is the time after it in which the first request must have begun, and the
-    time from there in which it must have come whole: clients open connections ahead and use them
-    later. ``answer_seconds`` is what a client has to take an answer. ``request_bytes`` is what a
-    connection may send from one request that has come whole to the next, beside the bodies that its
-    server expects: a parser bounds each header, and holds as many of them as it may. 0 is no bound.
+    - ``handshake_seconds`` is the limit of a handshake; an API server waits as long.
+    - ``request_seconds`` is the time in which the first request must begin, and then the time in
+      which it must be complete. Clients open connections ahead and use them later.
+    - ``answer_seconds`` is the time in which a client must read an answer.
+    - ``request_bytes`` limits the bytes of a connection between two complete requests, besides the
+      bodies that its server expects. A parser limits each header, but not their number. 0 means no
+      limit.
     """
 
     connections: int = _MOST
@@ -84,7 +86,7 @@ class Connections:
         return len(self._fresh) + len(self._resting) + len(self._busy)
 
     async def room(self) -> None:
-        """Wait until there is room for one more; one that may go goes."""
+        """Wait until one more connection is allowed; if possible, close an idle one."""
         while len(self) >= self.limits.connections:
             if not self.drop():
                 self._changed.clear()
@@ -121,7 +123,7 @@ class Connections:
         self._changed.set()
 
     def received(self, transport: asyncio.BaseTransport, size: int) -> bool:
-        """Count what was sent; tell whether the connection stays, because it was not too much."""
+        """Count received bytes; return False if there are too many and the connection is closed."""
         if transport not in self._heard:
             self._heard.add(transport)
             self._begin(transport)
@@ -154,10 +156,10 @@ class Connections:
             self._changed.set()
 
     async def leave(self, *, within: float) -> None:
-        """Close the connections that do nothing, in a moment in which nothing comes on any.
+        """Close idle connections, at a moment in which no data arrives on any.
 
-        A client does not send a request again whose connection it finds closed, and while requests
-        come the next one may be on its way to any other. Whatever is at work then is waited for.
+        A client does not repeat a request if its connection is closed meanwhile, and while requests
+        arrive the next one may be on its way. Then wait for the connections that are busy.
         """
         until, begun, quiet = _now() + within, self._begun, 0
         while _now() < until:
@@ -168,7 +170,7 @@ class Connections:
         self._leave_all()
 
     def _leave_all(self) -> bool:
-        """Close every connection on which nothing comes; tell whether all are closed."""
+        """Close every connection on which no data arrives; return whether all are closed."""
         for transport in (*self._resting, *self._fresh):
             if transport not in self._heard and not _unread(transport):
                 self.closed(transport)
@@ -186,9 +188,9 @@ class Connections:
         return asyncio.get_running_loop().call_later(seconds, self._late, transport)
 
     def _late(self, transport: asyncio.BaseTransport) -> None:
-        """End a connection that brought no request in time, unless there is something to read.
+        """Close a connection that sent no request in time, unless there is data to read.
 
-        What has come may not have been read yet, because this process waited for a processor.
+        Received data may not have been read yet, because this process waited for a processor.
         """
         fresh = self._fresh.get(transport)
         if fresh is not None and transport not in self._heard and _unread(transport):

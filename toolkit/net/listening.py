@@ -25,7 +25,7 @@ from toolkit.net.connections import Connections
 logger = logging.getLogger(__name__)
 
 LINGER: Final = 0.3
-"""Seconds in which idle connections are used once more, and told to close."""
+"""Seconds in which idle connections may send one more request, and are then told to close."""
 _LEAVE: Final = 2.0
 """Seconds in which requests that are on their way still come at the end."""
 _KEEP_ALIVE: Final = 95.0
@@ -44,13 +44,13 @@ async def on(
     shared: bool = True,
     **options: Any,
 ) -> AsyncIterator[asyncio.Task[None]]:
-    """Serve within the block; what it gives accepts connections, and may be cancelled before.
+    """Serve within the block; yields the accepting task, which may be cancelled earlier.
 
-    ``shared`` is for replicas on one machine, so that one can go while another stays; ``options``
-    are those of ``web.AppRunner``.
+    ``shared`` is for replicas on one machine, so that one can start before the other ends.
+    ``options`` are those of ``web.AppRunner``.
 
     Raises:
-        OSError: the address cannot be listened on.
+        OSError: the process cannot listen on the address.
     """
     app.middlewares.insert(0, _sent(connections))
     runner = web.AppRunner(
@@ -59,7 +59,7 @@ async def on(
         logger=_protocol_log(),
         handle_signals=False,
         keepalive_timeout=_KEEP_ALIVE,
-        # What is sent is what counts.
+        # Sizes are those of the sent bytes.
         auto_decompress=False,
         **options,
     )
@@ -86,7 +86,7 @@ async def on(
 
 
 class _Protocol(web_protocol.RequestHandler):
-    """Tells what is wrong with a request that cannot be parsed, without quoting it."""
+    """Reports an invalid request without quoting it."""
 
     __slots__ = ()
 
@@ -113,7 +113,7 @@ _UNREADABLE: Final = (
 
 
 def _speaking(server: web.Server) -> Callable[[], asyncio.Protocol]:
-    """Return what makes the protocol of a connection: the server's own, in our words."""
+    """Return the factory of protocols for connections, with our messages for errors."""
 
     def make() -> asyncio.Protocol:
         made = server()
@@ -140,7 +140,7 @@ def _sent(connections: Connections) -> Callable[..., Awaitable[web.StreamRespons
 
 
 async def _send(request: web.Request, response: web.StreamResponse, *, seconds: float) -> None:
-    """Send what is left of an answer; a client that does not take it gives its connection up."""
+    """Send the rest of an answer; close the connection if the client does not read it."""
     if request.transport is None:
         return
     giving_up = asyncio.get_running_loop().call_later(seconds, request.transport.abort)
@@ -152,9 +152,9 @@ async def _send(request: web.Request, response: web.StreamResponse, *, seconds: 
 
 
 def _protocol_log() -> logging.Logger:
-    """Return where errors of the protocol are told, without the bytes that they were about.
+    """Return the logger for errors of the protocol, which drops the bytes of the request.
 
-    Those of a malformed header may be a credential.
+    Those of an invalid header may be a credential.
     """
 
     def without_content(record: logging.LogRecord) -> bool:

@@ -1,9 +1,9 @@
-"""A port of this machine that is known before the process starts that will listen on it.
+"""Reserve a port of this machine for a process that will listen on it later.
 
 A program that asks the kernel for a port and closes the socket has only the number: the kernel may
 give the port to another program before it is bound again. So a socket that never listens, and
-therefore gets no connection, keeps it bound (socket(7)). The process binds the port as well, at its
-start and after each restart.
+therefore gets no connection, keeps the port bound (socket(7)). The process binds the port as well,
+at its start and after each restart.
 """
 
 import socket

@@ -1,8 +1,8 @@
 """INI files: sections of ``key = value`` as Go's ini.v1 reads and writes them.
 
-SOPS relies on that library, so its quoting, comments and alignment are the format. A comment
-belongs to the section or key that follows it; in the tree it stands as the first entry of its
-section, or after its key.
+SOPS uses that library, so its quoting, comments and alignment define the format. A comment belongs
+to the section or key that follows it. In the tree it is the first entry of its section, or comes
+after its key.
 """
 
 import re
@@ -107,7 +107,7 @@ class _Reader:
         self._attach(section)
 
     def _attach(self, section: Branch) -> None:
-        """Hang the collected comment behind what it belongs to, its first mark cut off."""
+        """Add the collected comment to the tree, without its first mark."""
         text = "".join(self._comment).strip()
         self._comment.clear()
         if text:
@@ -164,7 +164,7 @@ def _inline_comment(text: str) -> str:
 
 
 def _split(line: str) -> tuple[str, str]:
-    """Return the key and what follows its delimiter."""
+    """Return the key and the text after its delimiter."""
     quote = next((mark for mark in (_TRIPLE, '"', "`") if line.startswith(mark)), "")
     end = line.find(quote, len(quote)) if quote else 0
     delimiter = _DELIMITER.search(line, end + len(quote)) if end >= 0 else None

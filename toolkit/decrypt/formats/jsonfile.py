@@ -23,13 +23,13 @@ from toolkit.decrypt.tree import (
 
 
 def load(data: bytes) -> list[Branch]:
-    """Return the one object of ``data``.
+    """Return the only object of ``data``.
 
     Raises:
-        DecryptionError: no JSON object, a key twice, too large or too deep.
+        DecryptionError: it is not a JSON object, has a duplicate key, or is too large or too deep.
     """
-    # The parser sees no thread switch before its end, so what it costs is bounded beforehand. An
-    # encrypted value has four commas, and one follows it.
+    # The parser does not yield to other threads, so its cost is bounded before. An encrypted value
+    # has four commas, and one follows it.
     if data.count(b",") > 5 * MAX_NODES:
         raise DecryptionError(f"the JSON has more than {MAX_NODES} nodes")
     document, failure = _parse(data)
@@ -78,7 +78,7 @@ _SURROGATES = re.compile("[\ud800-\udfff]")
 
 
 def _parse(data: bytes) -> tuple[Any, str]:
-    """Return the document, or what is wrong; the parsers' own errors carry the whole text."""
+    """Return the document, or the problem; the errors of the parsers contain the whole text."""
     try:
         text = data.decode()
         document = json.loads(  # noqa: TID251 - hooks keep order, equal keys and digits
@@ -138,7 +138,7 @@ def _refuse_constant(name: str) -> NoReturn:
 
 
 def _clean(text: str) -> str:
-    """Replace half surrogate pairs as Go does; ours stand for bytes that are not UTF-8."""
+    """Replace unpaired surrogates as Go does; those of our decoder stand for other bytes."""
     return _SURROGATES.sub("\N{REPLACEMENT CHARACTER}", text)
 
 

@@ -152,14 +152,14 @@ _LINES = re.compile(r"[^\s].*\n", re.DOTALL)
 
 
 def _key_event(text: str) -> yaml.ScalarEvent:
-    """Leave a merge key one: SOPS resolves what it refers to, the build merges it."""
+    """Return the event of a key; a merge key stays one, because the build resolves it."""
     if text == "<<":
         return yaml.ScalarEvent(None, None, (True, False), text)
     return _text_event(text, block=False)
 
 
 def _text_event(text: str, *, block: bool = True) -> yaml.ScalarEvent:
-    """Quote whatever some YAML version might read as anything else than this text."""
+    """Return the event of a text; quote it if some YAML version could parse it differently."""
     try:
         text.encode()
     except UnicodeEncodeError:

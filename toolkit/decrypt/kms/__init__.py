@@ -1,7 +1,7 @@
-"""Key services that hold the key of a data key: asked over HTTP, before a document is decrypted.
+"""Key services that decrypt data keys: called over HTTP, before a document is decrypted.
 
-``services`` is the way in. The document says which services are asked, for what and how often, and
-its author is not trusted: each module checks the address before it signs in.
+Open ``services`` first. The document names the service and the key, and its author is not trusted:
+each module checks the address before it authenticates.
 """
 
 from collections.abc import Mapping
@@ -13,7 +13,7 @@ from toolkit.decrypt.kms.ways import KeyService
 
 SERVICES: Final[Mapping[str, KeyService]] = MappingProxyType(
     {
-        # list of the sops block: who is asked
+        # list in the sops block: the key service
         "kms": KeyService(ways=aws.ways, entry=aws.ENTRY),
         "gcp_kms": KeyService(ways=gcp.ways, entry=gcp.ENTRY),
         "azure_kv": KeyService(ways=azure.ways, entry=azure.ENTRY),

@@ -1,8 +1,8 @@
-"""One request to a key service: one bounded answer, and errors that tell why there is none.
+"""One request to a key service: one bounded answer, or an error with the cause.
 
-The cause decides about the remedy: a missing permission, a missing key, a data key of another key,
-or an outage. AWS distinguishes the first three only by a word, with one status. Messages name
-service, key, status and remedy, and nothing of the request.
+The remedy depends on the cause: a missing permission, a missing key, a data key of another key, or
+an outage. AWS distinguishes the first three only by a word, with one status. Messages name service,
+key, status and remedy, and nothing of the request.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ from toolkit.remote.http import http
 from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError
 
 SECONDS: Final = 4.0
-"""For one answer; a document may have other recipients to ask."""
+"""Timeout of a request; a document may have other recipients."""
 
 _LIMIT: Final = 64 << 10
 _JSON: Final = "application/json"
@@ -26,19 +26,19 @@ _JSON: Final = "application/json"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Question:
-    """What is asked, for messages: the key, who asks, and the right that this takes."""
+    """The subject of a request, for messages: the key, the caller, and the needed permission."""
 
     key: str
     who: str
     remedy: str
 
     def refused(self, error: HttpError) -> DecryptionError:
-        """Return what an answer other than a good one means."""
+        """Return the error for an answer that is no success."""
         said = f"HTTP {error.status} {error.code}".rstrip()
         if _passing(error):
             why = said if error.status else str(error)
             return UnreachableError(f"{self.key} cannot be contacted now: {why}")
-        if not error.status:  # it could not prove who it is
+        if not error.status:  # The identity could not authenticate.
             return DecryptionError(f"{self.key} cannot be contacted: {error}")
         if error.status in {401, 403} or error.code.startswith(_DENIED):
             return DecryptionError(f"{self.key} refuses {self.who} ({said}): {self.remedy}")
@@ -53,7 +53,7 @@ class Question:
         )
 
     def unsigned(self, error: PenstockError) -> DecryptionError:
-        """Return what it means that there are no credentials to ask with."""
+        """Return the error if there are no credentials."""
         cause = error.__cause__
         if isinstance(cause, HttpError):
             settled = not _passing(cause)
@@ -77,15 +77,16 @@ async def post(  # noqa: PLR0913  # the parts of a request
     """Return the JSON object in the answer.
 
     Raises:
-        UnreachableError: there is none now.
-        DecryptionError: there is another one, or the service refuses.
+        UnreachableError: the service does not answer now.
+        DecryptionError: the answer is invalid, or the service refuses.
     """
     try:
         async with client.request(
             "POST", url, endpoint=endpoint, headers=headers, body=body, timeout=SECONDS
         ) as response:
             if response.status != 200:
-                # A redirect too: what is signed, or holds a token, is for this server.
+                # This includes redirects: the signature or token in the request is only for this
+                # server.
                 raise DecryptionError(
                     f"{question.key} answers with HTTP {response.status} instead of the data key:"
                     " name the server that answers itself"
@@ -100,7 +101,7 @@ def decoded(body: bytes, question: Question) -> dict[str, Any]:
     """Return the JSON object in an answer.
 
     Raises:
-        DecryptionError: there is none.
+        DecryptionError: the answer is not a JSON object.
     """
     try:
         return untrusted.load_json(body, dict[str, Any], size=len(body))

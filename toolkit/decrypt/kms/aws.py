@@ -47,10 +47,10 @@ _LIMIT: Final = 64 << 10
 
 
 def ways(recipient: Recipient, access: Access, services: Services) -> list[Way]:
-    """Return how the key may be asked.
+    """Return the ways to call AWS KMS.
 
     Raises:
-        DecryptionError: the ARN, the role or the data key is not what it should be.
+        DecryptionError: the ARN, the role or the data key is invalid.
     """
     # 1. Where is it?
     arn = recipient.field("arn").strip()
@@ -87,7 +87,7 @@ class _Call:
         self._question = question
 
     async def keys(self, who: AwsUser | Identity | None) -> Keys:
-        """Return what signs."""
+        """Return the keys for the signature."""
         if isinstance(who, AwsUser):
             return who.keys
         try:
@@ -135,7 +135,7 @@ class _Call:
         return Keys(access_key=access, secret_key=secret, session_token=token)
 
     async def decrypt(self, keys: Keys, body: Mapping[str, Any], *, arn: str) -> bytes:
-        """Return the data key; ``arn`` is the key that must have opened it, if it is known."""
+        """Return the data key; ``arn`` is the key that must have decrypted it, if it is known."""
         url, endpoint = self._place("kms")
         sent = json.dumps(body).encode()
         given = {"Content-Type": "application/x-amz-json-1.1", "X-Amz-Target": _TARGET}

@@ -49,10 +49,10 @@ _ASSERTION: Final = "urn:ietf:params:oauth:client-assertion-type:jwt-bearer"
 
 
 def ways(recipient: Recipient, access: Access, services: Services) -> list[Way]:
-    """Return how the key may be asked.
+    """Return the ways to call Azure Key Vault.
 
     Raises:
-        DecryptionError: the vault is not Microsoft's, or the names are none.
+        DecryptionError: the vault is not Microsoft's, or a name is invalid.
     """
     title = f"{TITLES['azure_kv']} key '{recipient.name}'"
     # 1. Whose is the vault?
@@ -94,7 +94,7 @@ def ways(recipient: Recipient, access: Access, services: Services) -> list[Way]:
 
 
 def _domain(vault: str) -> tuple[str, str]:
-    """Return the domain that a vault is in and who gives out tokens for it, or nothing."""
+    """Return the domain of a vault and the authority for its tokens; empty if it is not known."""
     host = vault.removeprefix("https://")
     for domain, authority in VAULTS:
         label = host.removesuffix(f".{domain}")
@@ -133,7 +133,7 @@ async def _token(
 
 
 def _proof(who: AzureApplication, url: str, services: Services) -> dict[str, str]:
-    """Return the secret, or what the certificate's key signed."""
+    """Return the client secret, or an assertion signed with the certificate's key."""
     if who.secret:
         return {"client_secret": who.secret}
     try:

@@ -38,10 +38,10 @@ _LIFE: Final = timedelta(hours=1)
 
 
 def ways(recipient: Recipient, access: Access, services: Services) -> list[Way]:
-    """Return how the key may be asked.
+    """Return the ways to call Google Cloud KMS.
 
     Raises:
-        DecryptionError: it is not the name of a key, or the data key is not base64.
+        DecryptionError: the resource is not the name of a key, or the data key is not base64.
     """
     # 1. Which key is it?
     name = recipient.field("resource_id").strip()

@@ -1,9 +1,9 @@
-"""What a Secret with keys may hold for key services: Flux's entries, and two for Vault.
+"""The entries of a Secret for key services: Flux's entries, and two for Vault.
 
-``sops.aws-kms``, ``sops.azure-kv``, ``sops.gcp-kms`` and ``sops.vault-token`` are Flux's, formats
-included (kustomize-controller, internal/decryptor). What would make this process show who *it* is,
-or read its files, is refused by name: a managed identity, and Google's ``external_account``.
-Pure; nothing is asked, and no message holds a value.
+``sops.aws-kms``, ``sops.azure-kv``, ``sops.gcp-kms`` and ``sops.vault-token`` are Flux's, with the
+same formats (kustomize-controller, internal/decryptor). Entries that would use the identity or the
+files of this process are refused by name: a managed identity, and Google's ``external_account``.
+Pure; no message contains a value.
 """
 
 import hashlib
@@ -24,7 +24,7 @@ VAULT: Final = "sops.vault-token"
 VAULT_ADDRESS: Final = "sops.vault-address"
 """The Vaults that the token is for, one a line."""
 VAULT_CA: Final = "sops.vault-ca"
-"""PEM: who vouches for them, instead of the system's authorities."""
+"""PEM: the authorities for Vault's certificate, instead of the system's."""
 
 AUTHORITIES: Final = (
     "https://login.microsoftonline.com",
@@ -89,10 +89,10 @@ class Logins:
 
 
 def from_secret(data: Mapping[str, bytes]) -> Logins:
-    """Read the entries; others are not ours.
+    """Parse the entries; others are ignored.
 
     Raises:
-        DecryptionError: one is malformed, or names an identity that it cannot lend.
+        DecryptionError: an entry is invalid, or would use an identity of this process.
     """
     return Logins(
         aws=_aws(data[AWS]) if AWS in data else None,
@@ -121,7 +121,7 @@ def _aws(raw: bytes) -> AwsUser:
 
 def _azure(raw: bytes) -> AzureApplication:
     given = _mapping(AZURE, raw)
-    # As `az ad sp create-for-rbac` prints it, or with names of the SDK's.
+    # In the form of `az ad sp create-for-rbac`, or with the names of the SDK.
     tenant = given.get("tenantId") or given.get("tenant", "")
     client = given.get("clientId") or given.get("appId", "")
     secret = given.get("clientSecret") or given.get("password", "")
@@ -186,7 +186,7 @@ def _vault(data: Mapping[str, bytes]) -> VaultToken:
 
 
 def origin(address: str) -> str:
-    """Return scheme, host and port of a URL, spelt in one way only; empty if it is none."""
+    """Return scheme, host and port of a URL in a normal form; empty if it is invalid."""
     try:
         parts = urlsplit(address)
         port = parts.port or {"https": 443, "http": 80}.get(parts.scheme, 0)
@@ -210,7 +210,7 @@ def _origin_of(address: str) -> str:
 
 
 def _mapping(entry: str, raw: bytes) -> dict[str, str]:
-    """Read YAML or JSON with text in it; one of ``az``'s may be UTF-16, as PowerShell writes."""
+    """Parse a YAML or JSON mapping of strings; ``az`` may write UTF-16 under PowerShell."""
     utf16 = raw[:2] in (b"\xff\xfe", b"\xfe\xff")
     try:
         text = raw.decode("utf-16").encode(errors="replace") if utf16 else raw

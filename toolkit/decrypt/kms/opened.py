@@ -1,8 +1,8 @@
-"""Data keys that key services opened, kept for some minutes, in memory only.
+"""A cache of data keys that key services decrypted, for some minutes, in memory only.
 
-So that a dry-run, the write after it and the next reconcile cost one question together. What is
-kept is found only by anyone who asks for the same with the same credentials. A right that is taken
-away at the service counts here when the time is over.
+With it a dry-run, the write after it and the next reconciliation cost one request together. An
+entry is only found for the same request with the same credentials. If a permission is removed at
+the service, the entry stays valid until its time is over.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ SIZE: Final = 1024
 
 
 class OpenedKeys:
-    """At most ``size`` data keys; only what was opened stays."""
+    """At most ``size`` data keys; errors are not cached."""
 
     def __init__(
         self,
@@ -33,10 +33,10 @@ class OpenedKeys:
         self._asking: dict[Hashable, _Turn] = {}
 
     async def get(self, key: Hashable, ask: Callable[[], Awaitable[bytes]]) -> bytes:
-        """Return what is kept, or what ``ask`` brings; those who want the same ask one by one.
+        """Return the cached data key, or that of ``ask``; callers with the same key take turns.
 
         Raises:
-            DecryptionError: what ``ask`` raises, which nobody else is told.
+            DecryptionError: an error of ``ask``, which is not shared with other callers.
         """
         turn = self._asking.setdefault(key, _Turn())
         turn.waiting += 1
@@ -74,7 +74,7 @@ class _Kept:
 
 @dataclass(slots=True)
 class _Turn:
-    """Who asks, and how many want to know."""
+    """The lock of a key, and the number of its users."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     waiting: int = 0

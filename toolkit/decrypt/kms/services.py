@@ -47,10 +47,10 @@ Work = Callable[[KeyRing], T]
 
 
 class KeyServices:
-    """Asks key services, signing in through ``cloud``; keeps what they opened for a while.
+    """Calls key services, with credentials from ``cloud``, and caches their data keys for a while.
 
-    ``engine`` opens what it can with the keys at hand, which is not kept. ``seconds`` are for all
-    questions about one document.
+    ``engine`` decrypts what it can with keys in the request; its results are not cached.
+    ``seconds`` is the time for all requests about one document.
     """
 
     def __init__(
@@ -71,11 +71,11 @@ class KeyServices:
     ) -> T:
         """Return the result of ``work``, which runs in a thread, perhaps several times.
 
-        ``access`` is asked for with the first question.
+        ``access`` is called before the first request.
 
         Raises:
-            DecryptionError: what ``work`` raises when everything is known.
-            PenstockError: what ``access`` raises.
+            DecryptionError: the error of ``work`` when all answers are known.
+            PenstockError: the error of ``access``.
         """
         ring = ring.asking(SERVICES)
         budget = _Budget(
@@ -83,7 +83,7 @@ class KeyServices:
         )
         while True:
             try:
-                # 1. With what is known.
+                # 1. Try with the keys and answers so far.
                 return await asyncio.to_thread(work, ring)
             except UnaskedError as lacking:
                 wanted = lacking
@@ -189,7 +189,7 @@ class KeyServices:
 
 @dataclass(slots=True, kw_only=True)
 class _Budget:
-    """What the questions about one document may cost."""
+    """The remaining requests and time for one document."""
 
     left: int
     until: float

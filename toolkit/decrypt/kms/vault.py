@@ -36,12 +36,12 @@ _ENGINE: Final = re.compile(f"{_NAME}(?:/{_NAME}){{0,7}}")
 
 
 def ways(recipient: Recipient, access: Access, services: Services) -> list[Way]:
-    """Return how a transit engine may be asked.
+    """Return the ways to call a transit engine.
 
     Raises:
-        DecryptionError: it is not to be asked.
+        DecryptionError: the address, the engine or the key is not allowed.
     """
-    # 1. Is it what it should be?
+    # 1. Validate address, engine and key.
     address = logins.origin(recipient.field("vault_address"))
     engine, key = recipient.field("engine_path").strip("/"), recipient.field("key_name")
     if not address or not _ENGINE.fullmatch(engine) or not _KEY.fullmatch(key):

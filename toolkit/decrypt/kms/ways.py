@@ -1,8 +1,8 @@
-"""The sign-ins with which a key service may be asked for a document.
+"""The identities with which a key service may be called for a document.
 
-An entry of the Secret comes first, and alone (as in Flux). Without one it is the ServiceAccount.
-This process itself signs in only if the operator allows it. Otherwise any author of a document
-could decrypt whatever this process may decrypt.
+If the Secret has an entry for the service, only this entry is used (as in Flux). Otherwise it is
+the ServiceAccount. The identity of this process is only used if the operator allows it. Otherwise
+any author of a document could decrypt everything that this process may decrypt.
 """
 
 import functools
@@ -18,10 +18,11 @@ from toolkit.remote.cloud.services import Services
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What may be used for one document.
+    """The identities that may be used for one document.
 
-    ``logins`` are of the Secrets with keys. ``own`` is whether this process may sign in as itself.
-    ``listed`` is whether a Vault must be one that the Secret names.
+    - ``logins`` are those of the Secrets with keys.
+    - ``own`` allows the identity of this process.
+    - ``listed`` requires that the Secret lists the address of a Vault.
     """
 
     logins: tuple[Logins, ...] = field(default=(), repr=False)
@@ -32,7 +33,7 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Way:
-    """One sign-in; ``key`` is what tells it from every other."""
+    """One identity with its call; ``key`` distinguishes it from all others."""
 
     key: tuple[str, ...] = field(repr=False)
     ask: Callable[[], Awaitable[bytes]]
@@ -40,10 +41,10 @@ class Way:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KeyService:
-    """One row of ``SERVICES``: ``entry`` is that of the Secret.
+    """One row of ``SERVICES``: ``entry`` is the name of the Secret's entry.
 
-    ``ways`` raises ``DecryptionError`` for a recipient that nobody is to be asked about.
-    ``accounts`` is whether a ServiceAccount can sign in.
+    ``ways`` raises ``DecryptionError`` for a recipient that must not be called. ``accounts`` tells
+    whether a ServiceAccount can authenticate.
     """
 
     ways: Callable[[Recipient, Access, Services], list[Way]]
@@ -56,7 +57,7 @@ class Login(Protocol):
 
     @property
     def digest(self) -> str:
-        """Return what tells it from others."""
+        """Return a digest of the identity."""
 
 
 L = TypeVar("L", bound=Login)
@@ -67,7 +68,7 @@ def over(
     logins: Iterable[L | None],
     ask: Callable[[L | Identity | None], Awaitable[bytes]],
 ) -> list[Way]:
-    """Return the ways to ask; ``None`` as who asks is this process."""
+    """Return the ways to call; None as identity is this process."""
     held = [login for login in logins if login is not None]
     if held:
         return [
@@ -80,7 +81,7 @@ def over(
 
 
 def shown(who: Login | Identity | None, entry: str) -> str:
-    """Return who asks, for a message."""
+    """Return the identity for a message."""
     if isinstance(who, Identity):
         return str(who)
     return "this process" if who is None else f"entry '{entry}' of the Secret"

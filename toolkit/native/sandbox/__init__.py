@@ -1,4 +1,4 @@
-"""What a worker process may do: in goes a ``Confinement``, out comes a process that keeps to it.
+"""Confine a worker process: apply a ``Confinement`` to the running process.
 
 Open ``entering.py`` first: it numbers the steps.
 """

@@ -1,7 +1,8 @@
-"""What one worker process may do, as the pool tells it: one JSON document on its command line.
+"""The permissions of one worker process: a JSON document, which the pool passes as an argument.
 
-Paths of code are not in it: a worker may read the libraries and packages that it runs from.
-No dataclass, for every worker imports this before it answers, and ``dataclasses`` takes 6 ms.
+It has no paths of code: a worker may read the libraries and packages that it runs from. It is no
+dataclass, because every worker imports this module before it answers, and ``dataclasses`` takes 6
+ms.
 """
 
 import json

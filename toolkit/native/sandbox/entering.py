@@ -1,9 +1,9 @@
-"""Confine this process, for good, before it reads a byte of untrusted input.
+"""Confine this process permanently, before it reads a byte of untrusted input.
 
-The process is a worker with the rights of its parent: its user, its tokens, its network. The input
-may take it over. From here on it has only what its work needs. A restriction that this kernel does
-not support is left out (``protection.missing``). If the kernel supports one and the step fails, the
-worker ends.
+A worker starts with the rights of its parent: its user, its tokens, its network. The input may
+compromise it. From here on it has only the rights that its work needs. A restriction that this
+kernel does not support is left out (``protection.missing``). If the kernel supports one and the
+step fails, the worker ends.
 """
 
 import os
@@ -34,18 +34,19 @@ def enter(confinement: Confinement) -> None:
         RuntimeError: other threads run, which would be free.
 
     """
-    # 1. Nothing else runs here: Landlock and filters bind the thread that asks, and what it starts.
+    # 1. There are no other threads: Landlock and filters only apply to this thread and its
+    # children.
     if len([*Path("/proc/self/task").iterdir()]) > 1:
         raise RuntimeError("a worker has threads before it is confined")
 
     # 2. Memory and files. RLIMIT_DATA counts private writable memory; RLIMIT_AS would count Go's
-    #    reservations too. A core file would hold whatever secrets pass through here.
+    # reservations too. A core file would contain secrets.
     resource.setrlimit(resource.RLIMIT_DATA, (confinement.memory_limit, confinement.memory_limit))
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     os.umask(confinement.umask)
 
     # 3. The parent. The signal comes when the thread that started us ends: the one with the
-    #    parent's event loop. A parent that ended before this line is not waited for.
+    # parent's event loop. If the parent has ended before this line, the process ends.
     kernel.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
     if os.getppid() != confinement.parent:
         os._exit(0)
@@ -56,20 +57,22 @@ def enter(confinement: Confinement) -> None:
     # 5. Nobody of our user may trace us or read our memory, other workers included.
     kernel.prctl(_PR_SET_DUMPABLE, 0)
 
-    # 6. Files, and with them /proc of others; signals and connections, where the kernel knows how.
+    # 6. Files, including /proc of other processes; signals and connections, if the kernel supports
+    # it.
     if landlock.version():
         reads = (*_code(confinement.module), *confinement.reads)
         landlock.restrict(reads=reads, writes=confinement.writes, network=confinement.network)
 
-    # 7. System calls, last: this forbids what steps 3 and 5 did.
+    # 7. System calls. This is the last step, because it forbids calls of steps 3 and 5.
     if seccomp.is_available():
         seccomp.restrict(network=confinement.network)
 
 
 def _code(module: str) -> tuple[str, ...]:
-    """Return where Python and C libraries are, for what is imported late.
+    """Return the paths of Python and of C libraries, for later imports.
 
-    Not all of ``sys.path``: the working directory may be in it, which may be somebody's home.
+    This is not all of ``sys.path``, which may contain the working directory, such as a home
+    directory.
     """
     packages = {*_OURS, module.partition(".")[0]}
     return (

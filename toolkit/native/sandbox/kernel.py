@@ -13,8 +13,7 @@ def syscall(number: int, *arguments: int | bytes | None) -> int:
     """Make a system call; ``bytes`` are passed by their address.
 
     Raises:
-        OSError: the kernel refused it, or does not know it.
-
+        OSError: the kernel refused the call, or does not have it.
     """
     result: int = _LIBC.syscall(ctypes.c_long(number), *map(_argument, arguments))
     if result < 0:

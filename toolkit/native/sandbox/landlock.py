@@ -1,8 +1,9 @@
-"""Landlock: which files this process may open, and whom it may signal or connect to.
+"""Landlock: limit the files that this process may open, and its signals and connections.
 
-A domain is entered once and never left, and what a thread starts later is in it too. Newer kernels
-can restrict more (``linux/landlock.h``, landlock(7)); what this one does not know is left out, and
-``seccomp`` forbids most of that as well. A process in a domain can trace nothing outside of it.
+A domain cannot be left, and applies to threads that are started later. Newer kernels can restrict
+more (``linux/landlock.h``, landlock(7)). Restrictions that this kernel does not support are left
+out, and ``seccomp`` covers most of them. A process in a domain cannot trace processes outside of
+it.
 """
 
 import os
@@ -38,13 +39,13 @@ _CONNECT: Final = 1 << 1
 _SCOPES: Final = 1 << 0 | 1 << 1  # abstract unix sockets, signals
 
 _FILE_RIGHTS: Final = ((1, 13), (2, 14), (3, 15), (5, 16))
-"""Since which version how many rights to files are known, from the lowest bit on."""
+"""Versions, and the number of rights to files that each supports, from the lowest bit on."""
 _NETWORK_SINCE: Final = 4
 _SCOPES_SINCE: Final = 6
 
 
 def version() -> int:
-    """Return the version of the kernel's Landlock; 0: there is none, or we may not use it."""
+    """Return the version of the kernel's Landlock; 0 if there is none, or it is not allowed."""
     try:
         return kernel.syscall(_CREATE_RULESET, None, 0, _VERSION)
     except OSError:
@@ -52,17 +53,16 @@ def version() -> int:
 
 
 def restrict(*, reads: Iterable[str], writes: Iterable[str], network: bool) -> None:
-    """Open from now on only what is below these paths, which need not exist.
+    """Allow opening only files below these paths, which need not exist.
 
     Raises:
         OSError: the kernel refused it.
-
     """
     known = version()
     files = (1 << max(bits for since, bits in _FILE_RIGHTS if known >= since)) - 1
     ports = 0 if known < _NETWORK_SINCE else _BIND if network else _BIND | _CONNECT
     scopes = 0 if known < _SCOPES_SINCE else _SCOPES
-    # A field that is zero may lie beyond the structure that an old kernel knows.
+    # A field that is zero may be beyond the structure that an old kernel accepts.
     attributes = _ATTRIBUTES.pack(files, ports, scopes)
     ruleset = kernel.syscall(_CREATE_RULESET, attributes, len(attributes), 0)
     try:
@@ -78,7 +78,7 @@ def _allow(ruleset: int, path: str, rights: int) -> None:
     try:
         place = os.open(path, os.O_PATH | os.O_CLOEXEC)
     except (FileNotFoundError, NotADirectoryError, PermissionError):
-        return  # What cannot be found cannot be opened later either.
+        return  # A path that does not exist cannot be opened later either.
     try:
         if not stat.S_ISDIR(os.fstat(place).st_mode):
             rights &= _OF_FILES

@@ -1,4 +1,4 @@
-"""What this kernel cannot forbid to workers, said once when a process starts."""
+"""Report, once per process, the restrictions of workers that this kernel does not support."""
 
 import logging
 from collections.abc import Sequence
@@ -10,7 +10,7 @@ logger = logging.getLogger(__name__)
 
 
 def missing() -> tuple[str, ...]:
-    """Return what is not available here, and what follows from it."""
+    """Return the missing restrictions and their consequences."""
     lacking = []
     if not landlock.version():
         lacking.append("Landlock, so that workers can open every file that this process can")
@@ -23,7 +23,7 @@ def require(lacking: Sequence[str], *, required: bool) -> None:
     """Log what is ``missing``.
 
     Raises:
-        StalledError: something is, and ``required`` (``--require-sandbox``).
+        StalledError: a restriction is missing, and ``required`` is set (``--require-sandbox``).
     """
     if not lacking:
         return

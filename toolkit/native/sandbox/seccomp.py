@@ -1,9 +1,9 @@
-"""A seccomp filter: which system calls this process may make (seccomp(2)).
+"""A seccomp filter: limit the system calls of this process (seccomp(2)).
 
-It forbids by name and allows the rest, because what Go, Python and the C library call changes with
-their versions; what is forbidden answers EPERM. A filter sees numbers and registers, never memory:
-``clone3`` and ``openat2``, which keep their flags in memory, answer ENOSYS, and their callers then
-use ``clone`` and ``openat``. The program is classic BPF, run by the kernel at each call.
+The filter has a list of forbidden calls, because the calls of Go, Python and the C library change
+with their versions. A forbidden call returns EPERM. A filter sees numbers and registers, but no
+memory. ``clone3`` and ``openat2``, whose flags are in memory, return ENOSYS, so that their callers
+use ``clone`` and ``openat``. The program is classic BPF, which the kernel runs at each call.
 """
 
 import ctypes
@@ -37,7 +37,7 @@ _ARGUMENTS: Final = 16
 _POINTER: Final = 8
 """Bytes, of a process of 64 bits."""
 _X32: Final = 0x40000000
-"""Numbers from here on are of another ABI on x86_64, and mean the same calls."""
+"""On x86_64, numbers from here on are of another ABI and mean the same calls."""
 
 _ALL: Final = 0xFFFFFFFF
 _INET: Final = (2, 10)
@@ -46,13 +46,13 @@ _SOCKET_TYPE: Final = 0xF
 _THREAD: Final = 0x10000
 _TRUNCATE_AND_ACCESS: Final = os.O_TRUNC | os.O_ACCMODE
 _OPENINGS: Final = (0, 1, 2, os.O_TRUNC | 1, os.O_TRUNC | 2)
-"""All but to truncate what is opened for reading, which Landlock before version 3 lets through."""
+"""Modes of open, except truncating without writing, which Landlock before version 3 allows."""
 _HARMLESS_OPTIONS: Final = (3, 15, 16, 0x53564D41)
-"""Of prctl: to ask about core dumps, to name a thread or memory."""
+"""Harmless options of prctl: reading the core dump setting, naming threads and memory."""
 
 
 class Machine(NamedTuple):
-    """How the kernel names an architecture, and the system call ``seccomp`` on it."""
+    """The kernel's number of an architecture, and of its system call ``seccomp``."""
 
     audit: int
     seccomp: int
@@ -80,7 +80,7 @@ class Rule(NamedTuple):
 
 
 def is_available() -> bool:
-    """Tell whether there are filters, and ours is written for this machine."""
+    """Tell whether the kernel has filters, and the list supports this machine."""
     machine = _machine()
     if machine is None:
         return False
@@ -107,7 +107,7 @@ def restrict(*, network: bool) -> None:
 
 
 def rules(pid: int, *, network: bool) -> tuple[Rule, ...]:
-    """Return what is forbidden to the process ``pid``."""
+    """Return the forbidden calls of the process ``pid``."""
     itself = Only(0, _ALL, (pid,))
     sockets = (Only(0, _ALL, _INET), Only(1, _SOCKET_TYPE, _STREAM_OR_DATAGRAM))
     return (
@@ -134,7 +134,7 @@ def program(machine: str, forbidden: Iterable[Rule]) -> bytes:
 
 
 def _machine() -> Machine | None:
-    # A program of 32 bits has other numbers than the machine's name says.
+    # A 32-bit program has other numbers than the name of the machine says.
     return MACHINES.get(os.uname().machine) if struct.calcsize("P") == _POINTER else None
 
 
@@ -156,7 +156,7 @@ def _instructions(machine: str, forbidden: Iterable[Rule]) -> Iterator[bytes]:
 
 
 def _judge(rule: Rule) -> Iterator[bytes]:
-    """Say what becomes of the call; never go on behind, where the number is expected."""
+    """Yield the instructions for a call; they end with a verdict, or restore the number."""
     refuse = _instruction(_RETURN, _ERRNO | rule.error)
     for only in rule.only:
         yield _instruction(_LOAD, _ARGUMENTS + 8 * only.argument)

@@ -36,7 +36,7 @@ FORBIDDEN: Final = (
     Call("sched_setattr", 314, 274),
     Call("migrate_pages", 256, 238),
     Call("move_pages", 279, 239),
-    # Programs, and processes that nobody would end.
+    # Starting programs, and processes that would outlive the worker.
     Call("execve", 59, 221),
     Call("execveat", 322, 281),
     Call("fork", 57, None),
@@ -46,7 +46,7 @@ FORBIDDEN: Final = (
     Call("listen", 50, 201),
     Call("accept", 43, 202),
     Call("accept4", 288, 242),
-    # What memory is shared by name.
+    # Shared memory by name.
     Call("shmget", 29, 194),
     Call("shmat", 30, 196),
     Call("shmctl", 31, 195),
@@ -60,7 +60,7 @@ FORBIDDEN: Final = (
     Call("semtimedop", 220, 192),
     Call("mq_open", 240, 180),
     Call("mq_unlink", 241, 181),
-    # Files by their path or handle, which Landlock does not look at in every version.
+    # Changing files by path or handle, which some versions of Landlock do not check.
     Call("chmod", 90, None),
     Call("fchmodat", 268, 53),
     Call("fchmodat2", 452, 452),
