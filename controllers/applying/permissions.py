@@ -1,4 +1,4 @@
-"""What the components of appliers may do; ``controllers.rbac`` writes the RBAC from it."""
+"""Permissions of the components of appliers; ``controllers.rbac`` generates the RBAC from them."""
 
 from typing import Any, Final
 
@@ -7,22 +7,22 @@ from toolkit.kube import impersonation, rbac
 from toolkit.kube.rbac import Rule
 
 TENANT: Final = (
-    # Act as the account that an object names.
+    # Act as the service account of an object.
     Rule(groups=("",), resources=("serviceaccounts",), verbs=("impersonate",)),
 )
-"""What they need in each namespace that they work for; see ``deploy/components/by-namespace``."""
+"""Permissions in each namespace with appliers; see ``deploy/components/by-namespace``."""
 WORKLOAD_IDENTITY: Final = (
-    # Sign in as accounts at key services, and at clusters that trust our issuer
-    # (spec.kubeConfig.configMapRef).
+    # Authenticate as service accounts at key services, and at clusters that trust the issuer of
+    # this cluster (spec.kubeConfig.configMapRef).
     Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
 )
-"""Granted by the component ``workload-identity`` alone: who has them can be any account."""
+"""Only the component ``workload-identity`` grants these: they allow acting as any account."""
 
 
 def cluster(kind: Kind[Any]) -> tuple[Rule, ...]:
-    """Return what the component of a kind needs in the whole cluster."""
+    """Return the cluster-wide permissions of the component of a kind."""
     return (
-        # The objects themselves; patch puts the finalizer.
+        # The objects themselves; patch sets the finalizer.
         Rule(
             groups=(kind.group,), resources=(kind.plural,), verbs=("get", "list", "watch", "patch")
         ),
@@ -31,13 +31,13 @@ def cluster(kind: Kind[Any]) -> tuple[Rule, ...]:
             resources=(f"{kind.plural}/status",),
             verbs=("get", "patch", "update"),
         ),
-        # Drift and health of what was applied are seen by watching it, and so are records of
-        # releases. Nothing else is written: every write is impersonated. Not `get`: with `*` it
-        # includes subresources, and who may get nodes/proxy can run commands in every container.
+        # Watch applied objects for drift and health, and watch Helm's records. No write verbs:
+        # every write is impersonated. No `get`: with `*` it includes subresources, and `get` on
+        # nodes/proxy allows running commands in every container.
         Rule(groups=("*",), resources=("*",), verbs=("list", "watch")),
-        # What specs name: values, kubeconfigs, keys, and the account that a deletion acts as.
+        # Objects that specs name: values, kubeconfigs, keys, and the account for a deletion.
         Rule(groups=("",), resources=("configmaps", "secrets", "serviceaccounts"), verbs=("get",)),
-        # Say from which revision a write comes; whose write it is, is in ``TENANT``.
+        # State the revision that a write comes from; ``TENANT`` has the account.
         Rule(
             groups=("authentication.k8s.io",),
             resources=tuple(
@@ -50,9 +50,9 @@ def cluster(kind: Kind[Any]) -> tuple[Rule, ...]:
 
 
 def namespace(account: str) -> tuple[Rule, ...]:
-    """Return what a component with this account needs in its own namespace."""
+    """Return the permissions of a component with this account in its own namespace."""
     return (
         *rbac.lease(account),
-        # The store asks who wants to know what it keeps.
+        # The artifact store authenticates clients that list retained revisions.
         *rbac.own_token(account),
     )

@@ -1,4 +1,4 @@
-"""The informers that the passes of every applier read, and what they wake."""
+"""The informers that reconciliations of every applier read, and whose events start them."""
 
 import functools
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -36,9 +36,9 @@ T = TypeVar("T", Kustomization, HelmRelease)
 class Watched:
     """The informers of a process that runs one kind of applier.
 
-    ``sources`` are found by their kind. ``others`` has the objects of the other kind of applier, on
-    which objects of this kind may depend. ``admission`` shows whether encrypted Secrets are
-    decrypted at admission.
+    - ``sources`` are by kind.
+    - ``others`` has the objects of the other kind of applier, which may be dependencies.
+    - ``admission`` tells whether a webhook of this cluster decrypts encrypted Secrets.
     """
 
     granted: Grants
@@ -57,7 +57,7 @@ class Watched:
         sources: Iterable[Kind[Any]],
         other: Kind[Any],
     ) -> "Watched":
-        """Return the informers, run by the manager."""
+        """Return the informers, which the manager runs."""
         granted = grants.follow(manager, options)
         admission = Admission(manager.client)
         manager.add_informer(admission.informer)
@@ -72,11 +72,11 @@ class Watched:
 
     @property
     def known(self) -> Callable[[], Awaitable[None]]:
-        """Return what waits until grants and policies have been read once."""
+        """Return a function that waits until grants and SourcePolicies have been listed once."""
         return functools.partial(caches.complete, self.granted, self.policies)
 
     def gate(self, wiring: Wiring[T]) -> Gate:
-        """Return what makes objects of the kind wait for their dependencies."""
+        """Return the gate that makes objects of the kind wait for their dependencies."""
         own = GroupVersionKind(*wiring.kind.gvk)
         return Gate(
             lookups={own: wiring.lookup, self.others.gvk: self.others.get},
@@ -85,13 +85,13 @@ class Watched:
         )
 
     def accounts(self, options: Options) -> Accounts:
-        """Return what says which namespaces must name an account."""
+        """Return the rule for namespaces whose appliers must name an account."""
         return Accounts(labels=self.policies.labels, default=options.default_service_account)
 
     def wake(
         self, wiring: Wiring[T], refusals: grants.Refusals, *, uses: Callable[[T], Used]
     ) -> None:
-        """Have everything that objects of the kind use wake its users."""
+        """Subscribe to all informers, so that their events enqueue the appliers concerned."""
         own = wiring.controller.informer
         triggers = Triggers(GroupVersionKind(*wiring.kind.gvk), wiring.enqueue, refusals, uses=uses)
         own.subscribe(triggers.applier)
@@ -119,7 +119,7 @@ def _source(
 
 
 def _configs(wiring: Wiring[T], triggers: Triggers[T]) -> None:
-    """Have labelled ConfigMaps and Secrets wake their users."""
+    """Have changes of labelled ConfigMaps and Secrets wake the appliers that use them."""
     for gvk in (CONFIG_MAP, SECRET):
         informer: Informer[Json] = Informer(
             wiring.manager.client,

@@ -1,4 +1,4 @@
-"""Wire what the components of all appliers need: a controller, clusters, and ways to artifacts."""
+"""Wire the parts that all components of appliers need: a controller, clusters, and fetchers."""
 
 import os
 from collections.abc import Awaitable, Callable
@@ -25,13 +25,13 @@ _CONCURRENT: Final = 4
 
 
 class Wiring(Generic[T]):
-    """The pieces of one kind of applier that the process shares among its passes.
+    """The parts of one kind of applier that all its reconciliations share.
 
-    ``lookup`` and ``enqueue`` are those of the kind's controller. They can be passed on before
-    ``control`` makes the controller, and called after it.
+    ``lookup`` and ``enqueue`` use the controller of the kind. They can be passed on before
+    ``control`` creates the controller, but only called after it.
     """
 
-    def __init__(  # noqa: PLR0913 - the pieces
+    def __init__(  # noqa: PLR0913 - the parts
         self,
         manager: Manager,
         options: Options,
@@ -73,16 +73,16 @@ class Wiring(Generic[T]):
         account: str,
         field_manager: str,
     ) -> "Wiring[T]":
-        """Return the pieces; the process closes them at its end.
+        """Return the wiring; the process closes its parts at its end.
 
-        ``account`` is the ServiceAccount of the component. ``field_manager`` owns the fields of
-        what its objects apply.
+        ``account`` is the ServiceAccount of the component. ``field_manager`` owns the fields of the
+        applied objects.
         """
         ways = await outside.connect(manager, options)
         return cls(manager, options, kind, account=account, field_manager=field_manager, ways=ways)
 
     async def fetcher(self, directory: Path) -> Fetcher:
-        """Return what fetches artifacts and extracts them below a directory."""
+        """Return the fetcher, which extracts artifacts below ``directory``."""
         return await self.manager.until_end.enter_async_context(
             Fetcher(
                 directory,
@@ -99,11 +99,11 @@ class Wiring(Generic[T]):
         return self._controller
 
     def lookup(self, key: ObjectKey) -> T | None:
-        """Return an object of the kind as last seen."""
+        """Return an object of the kind from the informer, or None."""
         return self.controller.informer.get(key)
 
     def enqueue(self, key: ObjectKey, trigger: str) -> None:
-        """Ask for a pass."""
+        """Queue an object for reconciliation."""
         self.controller.enqueue(key, trigger)
 
     def control(
@@ -113,7 +113,7 @@ class Wiring(Generic[T]):
         finalize: Callable[[Reconciliation[T]], Awaitable[None]],
         retry_interval: Callable[[T], float | None] = lambda _: None,
     ) -> None:
-        """Make the controller, and have the manager run it and what its passes use."""
+        """Create the controller, and have the manager run it with the parts that it uses."""
         manager = self.manager
         recorder = Recorder(
             manager.client, controller=self.account, address=self.options.events_addr
@@ -125,7 +125,7 @@ class Wiring(Generic[T]):
             finalize=finalize,
             options=self.options.controller(concurrent=_CONCURRENT, namespace=manager.namespace),
             recorder=recorder,
-            field_manager=f"gotk-{self._field_manager}",  # as Flux, apart from what is applied
+            field_manager=f"gotk-{self._field_manager}",  # as in Flux, for its status
             retry_interval=retry_interval,
         )
         manager.add_service(recorder.run)

@@ -19,7 +19,7 @@ _SOURCE: Final = "source.toolkit.fluxcd.io"
 
 CLUSTER_PERMISSIONS: Final = (
     *permissions.cluster(HELM_RELEASE),
-    # The HelmChart of a HelmRelease stands beside its source; only those that it owns are touched.
+    # HelmCharts are created in the namespaces of their sources; only owned ones are changed.
     Rule(groups=(_SOURCE,), resources=("helmcharts",), verbs=("get", "create", "patch", "delete")),
     *planning.PERMISSIONS,
 )

@@ -1,7 +1,7 @@
-"""Make what reconciles and what finalizes HelmReleases, with the workers and caches that they use.
+"""Build the reconciler and the finalizer of HelmReleases, with their workers and caches.
 
-Actions have a pool of workers of their own. A hook or a test holds a worker while it waits, so
-there are more of them than cores while actions last.
+Helm's actions have their own pool of workers. A hook or a test occupies a worker while it waits, so
+the pool has more workers than cores while actions run.
 """
 
 import functools
@@ -37,7 +37,7 @@ _SPARE_WORKERS: Final = 2
 async def build(
     wiring: Wiring[HelmRelease], watched: Watched
 ) -> tuple[HelmReleaseReconciler, HelmReleaseFinalizer]:
-    """Return what reconciles and what finalizes."""
+    """Return the reconciler and the finalizer."""
     client, shared = wiring.manager.client, watched.shared
     owners = Owners(wiring.lookup, wiring.enqueue)
     settings, memory = Settings.of(wiring.options), Memory()
@@ -88,7 +88,7 @@ async def build(
 
 
 async def _workers(wiring: Wiring[HelmRelease]) -> tuple[engine.Run, Charts]:
-    """Return what runs actions, and what opens charts for them."""
+    """Return the function that runs actions, and the cache of charts for them."""
     copies = scratch.parent("helm")
     pool = actions.start(size=cores.available(), spares=_SPARE_WORKERS, reads=(copies,))
     wiring.manager.until_end.push_async_callback(pool.close)

@@ -1,4 +1,4 @@
-"""The informers that the passes of HelmReleases read, and what they wake."""
+"""The informers that reconciliations of HelmReleases read, and whose events start them."""
 
 import functools
 from collections.abc import Callable
@@ -24,7 +24,7 @@ SOURCES: Final = (HELM_CHART, OCI_REPOSITORY, EXTERNAL_ARTIFACT)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Watched:
-    """The informers; ``stored`` has the records of Helm, without their content."""
+    """The informers; ``stored`` has the metadata of Helm's records, without their content."""
 
     shared: watched.Watched
     stored: Informer[str]
@@ -32,7 +32,7 @@ class Watched:
 
     @classmethod
     def follow(cls, manager: Manager, options: Options) -> "Watched":
-        """Return the informers, run by the manager."""
+        """Return the informers, which the manager runs."""
         stored: Informer[str] = Informer(
             manager.client,
             SECRET,
@@ -49,7 +49,7 @@ class Watched:
         )
 
     def wake(self, wiring: Wiring[HelmRelease], reconciler: HelmReleaseReconciler) -> None:
-        """Have everything that HelmReleases use wake its users."""
+        """Subscribe to all informers, so that their events enqueue the HelmReleases concerned."""
         self.shared.wake(
             wiring, Refusals(), uses=functools.partial(uses.used, reader=reconciler.sources)
         )
@@ -59,7 +59,7 @@ class Watched:
 
 
 def _forget_gone(reconciler: HelmReleaseReconciler) -> Callable[[Change[HelmRelease]], None]:
-    """Drop what is known of an object that went without its finalizer."""
+    """Return the handler that drops the caches of a HelmRelease deleted without its finalizer."""
 
     def handle(change: Change[HelmRelease]) -> None:
         if change.new is None:

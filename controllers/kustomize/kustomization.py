@@ -56,7 +56,7 @@ _BUILD_SECONDS: Final = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KustomizationReconciler:
-    """The stages of a reconciliation, wired by ``component``.
+    """The stages of a reconciliation, built by ``stages``.
 
     ``known`` waits until grants and SourcePolicies have been listed once.
     """

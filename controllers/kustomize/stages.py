@@ -1,4 +1,4 @@
-"""Make what reconciles and what finalizes Kustomizations, with the workers that they use."""
+"""Build the reconciler and the finalizer of Kustomizations, with their workers and caches."""
 
 import functools
 from collections.abc import Callable
@@ -31,7 +31,7 @@ SOURCES: Final = (GIT_REPOSITORY, OCI_REPOSITORY, BUCKET, EXTERNAL_ARTIFACT)
 async def build(
     wiring: Wiring[Kustomization], watched: Watched
 ) -> tuple[KustomizationReconciler, KustomizationFinalizer]:
-    """Return what reconciles and what finalizes."""
+    """Return the reconciler and the finalizer."""
     options = wiring.options
     settings, memory = Settings.of(options), Memory()
     decryption = _decryption(wiring)
@@ -59,7 +59,7 @@ async def build(
 def wake(
     wiring: Wiring[Kustomization], watched: Watched, reconciler: KustomizationReconciler
 ) -> None:
-    """Have everything that Kustomizations use wake its users."""
+    """Subscribe to all informers, so that their events enqueue the Kustomizations concerned."""
     watched.wake(
         wiring,
         reconciler.refusals,
@@ -69,7 +69,7 @@ def wake(
 
 
 def _decryption(wiring: Wiring[Kustomization]) -> Decryption:
-    """Return what reads encrypted files, with keys of Secrets and of key services."""
+    """Return the decryption of files, with keys from Secrets and from key services."""
     pool = engine.start()
     wiring.manager.until_end.push_async_callback(pool.close)
     return Decryption(
@@ -89,7 +89,7 @@ async def _renderer(wiring: Wiring[Kustomization], *, strict: bool) -> Renderer:
 
 
 def _forget_gone(reconciler: KustomizationReconciler) -> Callable[[Change[Kustomization]], None]:
-    """Drop what is known of an object that went without its finalizer."""
+    """Return the handler that drops the caches of an object deleted without its finalizer."""
 
     def handle(change: Change[Kustomization]) -> None:
         if change.new is None:
