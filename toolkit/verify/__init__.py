@@ -1,4 +1,4 @@
-"""Who made what was fetched: one kind of signature a module or package.
+"""Verify signatures of fetched content: one module or package per kind of signature.
 
 Verification raises; it never returns a bool.
 """

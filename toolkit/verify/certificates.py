@@ -1,4 +1,4 @@
-"""Untrusted X.509 certificates: whatever is wrong with one is a ``ValueError``."""
+"""Untrusted X.509 certificates: every defect of a certificate is a ``ValueError``."""
 
 from cryptography import x509
 from cryptography.exceptions import UnsupportedAlgorithm
@@ -7,7 +7,7 @@ from toolkit.verify import publickey
 from toolkit.verify.publickey import PublicKey
 
 ERRORS = (ValueError, x509.InvalidVersion, x509.DuplicateExtension, UnsupportedAlgorithm)
-"""What the library raises at a certificate that cannot be read, in part or as a whole."""
+"""The errors of the library for a certificate that cannot be parsed, in part or as a whole."""
 
 
 def from_der(der: bytes) -> x509.Certificate:
@@ -24,11 +24,10 @@ def from_der(der: bytes) -> x509.Certificate:
 
 
 def from_pem(pem: bytes) -> x509.Certificate:
-    """Read the first certificate of a PEM file; a key is none.
+    """Parse the first certificate of a PEM file; keys are ignored.
 
     Raises:
-        ValueError: there is none.
-
+        ValueError: the file has no certificate.
     """
     try:
         return x509.load_pem_x509_certificate(pem)

@@ -40,7 +40,7 @@ class Step(IntEnum):
 
 
 def verify(checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Proof:
-    """Check what the mode asks for: ``HEAD`` (or ``head``), ``Tag`` or ``TagAndHEAD``.
+    """Verify the signatures for a mode: ``HEAD`` (or ``head``), ``Tag`` or ``TagAndHEAD``.
 
     ``keys`` is the Secret's data: ``*.sshpub`` are SSH public keys, all others OpenPGP keyrings.
 
@@ -48,7 +48,6 @@ def verify(checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Proof
         VerificationModeError: the mode needs a tag and the spec names none.
         VerificationError: ``InvalidGitObject``, ``InvalidTagSignature``,
             ``InvalidCommitSignature``.
-
     """
     wants_tag, wants_commit = _parts(mode)
     found: list[tuple[str, Signer]] = []
@@ -72,11 +71,10 @@ def verify(checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Proof
 
 
 def skipped(keys: Mapping[str, bytes]) -> tuple[str, ...]:
-    """Return what does not count among the SSH keys of a Secret, each with its reason.
+    """Return the ignored entries among the SSH keys of a Secret, each with its reason.
 
     Raises:
-        VerificationError: a line that revokes a key cannot be read.
-
+        VerificationError: a line that revokes a key cannot be parsed.
     """
     try:
         return sshkeys.read(_ssh_keys(keys), now=datetime.now(UTC)).skipped
@@ -89,7 +87,7 @@ def _ssh_keys(keys: Mapping[str, bytes]) -> dict[str, bytes]:
 
 
 def _listed(values: Iterable[str]) -> str:
-    """Return what tag and commit tell, once if it is the same."""
+    """Return the messages of tag and commit, without duplicates."""
     return ", ".join(dict.fromkeys(values))
 
 

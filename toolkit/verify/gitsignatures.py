@@ -1,7 +1,6 @@
-"""Signatures of Git objects, judged in workers (``toolkit.verify.gitworker``).
+"""Signatures of Git objects, verified in workers (``toolkit.verify.gitworker``).
 
-What cannot be judged is not signed: a worker that fails, dies or takes too long refuses, as a
-signature that does not match does.
+If a worker fails, dies or takes too long, the signature counts as invalid.
 """
 
 from collections.abc import Mapping
@@ -18,9 +17,9 @@ from toolkit.remote.git.wire import Checkout
 from toolkit.verify.signature import Proof, VerificationError, VerificationModeError
 
 KIND: Final = WorkerKind(
-    module="toolkit.verify.gitworker",  # keys and signatures of strangers
+    module="toolkit.verify.gitworker",  # It parses untrusted keys and signatures.
     memory_limit=256 << 20,  # keys and signature have less than a megabyte each
-    answer_limit=1 << 20,  # who signed
+    answer_limit=1 << 20,  # An answer has only the signer.
     network=False,
 )
 SECONDS: Final = 20.0
@@ -33,7 +32,7 @@ def start() -> WorkerPool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What ``toolkit.verify.git.verify`` takes."""
+    """The arguments of ``toolkit.verify.git.verify``."""
 
     checkout: Checkout
     mode: str
@@ -48,12 +47,11 @@ class GitSignatures:
         self._seconds = seconds
 
     async def verify(self, checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Proof:
-        """Check what the mode asks for (``toolkit.verify.git.verify``).
+        """Verify the signatures that the mode requires (``toolkit.verify.git.verify``).
 
         Raises:
             VerificationModeError: the mode needs a tag and the spec names none.
-            VerificationError: nobody who is trusted signed, or it could not be judged.
-
+            VerificationError: no trusted key made the signature, or it could not be verified.
         """
         request = msgspec.msgpack.encode(Request(checkout=checkout, mode=mode, keys=keys))
         try:
@@ -62,7 +60,7 @@ class GitSignatures:
         except (VerificationError, VerificationModeError):
             raise
         except (PenstockError, msgspec.DecodeError, UnicodeError, RecursionError, OSError) as exc:
-            # Their own text may show what was read.
+            # The messages of these errors may contain the input.
             raise VerificationError(
                 f"the signature of commit '{checkout.commit}' could not be judged within"
                 f" {self._seconds:g}s and {KIND.memory_limit >> 20} MiB: look for damaged or very"

@@ -1,8 +1,8 @@
-"""What the process can do that judges signatures of Git objects, one at a time.
+"""The operations of the process that verifies signatures of Git objects, one at a time.
 
-Keys come from anyone who may write a Secret, and signatures from anyone who may push. Reading them
-can take seconds in which no other thread runs, and is done by libraries that are not written in
-Python: whatever they do to this process, it is killed at a deadline and has only so much memory.
+Keys come from users who may write a Secret, and signatures from users who may push. Parsing them
+can take seconds in which no other thread runs, in libraries that are not written in Python. So the
+process has bounded memory and is killed at a deadline.
 """
 
 from collections.abc import Callable, Mapping
@@ -14,7 +14,7 @@ from toolkit.verify.gitsignatures import Request
 
 
 def operations() -> Mapping[str, Callable[[bytes], bytes]]:
-    """Return what a worker can do, by name."""
+    """Return the operations of a worker, by name."""
     return {"verify": _verify}
 
 

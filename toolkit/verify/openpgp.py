@@ -38,11 +38,10 @@ class Step(IntEnum):
 
 
 def verify(signed: Signed, keyrings: Mapping[str, bytes], *, now: datetime | None = None) -> Signer:
-    """Return who made the signature; ``keyrings`` maps a file's name to one or more public keys.
+    """Return the signer; ``keyrings`` maps the name of a file to one or more public keys.
 
     Raises:
-        VerificationError: nobody in the keyrings did.
-
+        VerificationError: no key of the keyrings made the signature.
     """
     now = now or datetime.now(UTC)
     signature = _signature(signed.signature)
@@ -98,7 +97,7 @@ class _Certificate:
         return "has expired" if self.expiration and self.expiration <= now else ""
 
     def ailment_of_subkey(self, fingerprint: str, now: datetime) -> str:
-        """Return why what was signed with this key of the certificate does not count today."""
+        """Return why a signature by this key of the certificate does not count today."""
         created: datetime | None = None
         bindings: dict[datetime, datetime | None] = {}
         for found in self.packets:
@@ -108,7 +107,7 @@ class _Certificate:
                 return "is revoked"
             elif created and _signs(found, packet.SignatureType.SubkeyBinding):
                 life, since = found.key_validity_period, found.signature_created
-                if since is not None:  # without it the binding is none
+                if since is not None:  # Without a signature time the binding is invalid.
                     bindings[since] = created + life if life else None
         end = bindings[max(bindings)] if bindings else None
         return "has expired" if end is not None and end <= now else ""
@@ -151,9 +150,9 @@ _UNUSABLE: Final = (
 def _merged(
     keyrings: Mapping[str, bytes],
 ) -> tuple[dict[str, tuple[str, pysequoia.Cert]], set[str], list[Skipped]]:
-    """Return each key once, with an entry that has it: a revocation in one copy counts for all.
+    """Return each key once, merged, so that a revocation in one copy counts for all.
 
-    With the keys that revocations are of which stand alone, by fingerprint or key id.
+    Also return the fingerprints or key ids in revocations that are stored without their key.
     """
     found: dict[str, tuple[str, pysequoia.Cert]] = {}
     revoked: set[str] = set()
@@ -172,9 +171,9 @@ def _merged(
 
 
 def _revocations(block: bytes) -> frozenset[str]:
-    """Return whose revocations stand in a block without a key (``gpg --generate-revocation``).
+    """Return the keys that a block without a key revokes (``gpg --generate-revocation``).
 
-    Their signatures are not checked: to believe a false one refuses, and trusts nobody.
+    Their signatures are not verified: accepting a forged one only refuses more.
     """
     try:
         found = [
@@ -220,7 +219,7 @@ def _signs(found: packet.Packet, kind: packet.SignatureType) -> bool:
         return False
     try:
         return bool(found.signature_type == kind)
-    except RuntimeError:  # of a type that nobody knows
+    except RuntimeError:  # The type of the signature is unknown.
         return False
 
 
@@ -236,7 +235,7 @@ def _signature(armored: bytes) -> pysequoia.Sig:
 def _check(
     signed: Signed, signature: pysequoia.Sig, trusted: Mapping[str, _Certificate]
 ) -> tuple[str, str]:
-    """Return the fingerprints of the certificate and of its key that vouch for the bytes."""
+    """Return the fingerprints of the certificate and of its key that made the signature."""
     store = [certificate.cert for certificate in trusted.values()]
     try:
         result = pysequoia.verify(bytes=signed.payload, store=lambda _: store, signature=signature)
@@ -255,5 +254,5 @@ def _check(
 
 
 def _first_line(error: RuntimeError) -> str:
-    # With RUST_BACKTRACE set the message goes on with a backtrace.
+    # With RUST_BACKTRACE set, a backtrace follows the message.
     return str(error).strip().partition("\n")[0]

@@ -1,4 +1,4 @@
-"""Who signed, what a verification proved, and what a failed one raises; for all signatures."""
+"""Types for all signatures: signer, proof, and the error of a failed verification."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -16,11 +16,11 @@ _NO_FACTS: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class VerificationError(TransientError):
-    """A signature is missing, wrong, or made by nobody who is trusted.
+    """A signature is missing, invalid, or not by a trusted key or identity.
 
-    It is retried, because a new revision may be signed; ``reason`` tells what failed. ``step`` is
-    the number of the failed step where the verifier numbers its steps, and leads the message;
-    0 where it does not. ``skipped`` are keys that could not be used; they end the message.
+    It is retried, because a new revision may be signed. ``reason`` is the reason of the condition.
+    ``step`` is the number of the failed step, at the beginning of the message; 0 if the verifier
+    does not number its steps. ``skipped`` are unusable keys, at the end of the message.
     """
 
     default_reason: ClassVar[str] = "VerificationError"
@@ -47,9 +47,9 @@ class VerificationModeError(StalledError):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signer:
-    """Whose key made a signature: a name as the key carries it, and the key's fingerprint.
+    """The signer: the name in the key, and the fingerprint of the key.
 
-    ``skipped`` names the keys beside it that could not be used, each with the reason.
+    ``skipped`` are unusable keys of the same Secret, each with the reason.
     """
 
     identity: str
@@ -62,11 +62,11 @@ class Signer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proof:
-    """What a verification proved; ``message`` says it in a condition.
+    """The result of a verification; ``message`` is its text in a condition.
 
     ``facts`` go into the artifact's metadata under names that begin with `FACT`. ``tolerated``
-    means that a policy lets a failure pass: nothing was proved, and it is never shown as success.
-    After ``fresh_until`` the proof has to be made again; ``None`` leaves that to who keeps it.
+    means that a policy ignores a failure: nothing was proved, and it is never shown as success.
+    After ``fresh_until`` the signature must be verified again; with None the caller decides when.
     """
 
     signer: Signer

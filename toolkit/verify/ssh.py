@@ -67,11 +67,10 @@ _SECURITY_KEYS: Final = (b"sk-ssh-ed25519@openssh.com", b"sk-ecdsa-sha2-nistp256
 
 
 def verify(signed: Signed, files: Mapping[str, bytes], *, now: datetime | None = None) -> Signer:
-    """Return who made the signature; ``files`` maps names to lines with public keys.
+    """Return the signer; ``files`` maps the name of a file to lines with public keys.
 
     Raises:
-        VerificationError: none of these keys did.
-
+        VerificationError: none of these keys made the signature.
     """
     try:
         keys = sshkeys.read(files, now=now or datetime.now(UTC))
@@ -197,7 +196,7 @@ def _check_ecdsa(key: "_Reader", raw: bytes, covered: bytes) -> None:
 
 
 def _attested(key: "_Reader", blob: "_Reader", covered: bytes, *, ecdsa: bool) -> bytes:
-    """(7) Return what a security key signs instead of the bytes themselves (PROTOCOL.u2f)."""
+    """(7) Return the bytes that a security key signs instead of the message (PROTOCOL.u2f)."""
     for _ in range(2 if ecdsa else 1):
         key.string()
     application = key.string()

@@ -1,17 +1,18 @@
-"""Whose SSH keys sign Git objects: ``*.sshpub`` of a Secret, in either of OpenSSH's two formats.
+"""SSH keys for signatures of Git objects: ``*.sshpub`` of a Secret, in OpenSSH's two formats.
 
-``authorized_keys`` lines are ``[options] type base64 [comment]`` (sshd(8)), those of an allowed
-signers file ``principals [options] type base64 [comment]`` (ssh-keygen(1)). Options that say when
-and for what a key counts are honoured as ``ssh-keygen -Y verify`` honours them; a line with any
-other option does not count, and neither does an authority, because certificates are not accepted.
-Every principal counts: Git looks for one that the key fits, and never asks for a certain one.
+``authorized_keys`` lines are ``[options] type base64 [comment]`` (sshd(8)). Lines of an allowed
+signers file are ``principals [options] type base64 [comment]`` (ssh-keygen(1)). Options for the
+validity and the namespaces of a key have the same effect as in ``ssh-keygen -Y verify``. A line
+with any other option is ignored, and so is a certificate authority, because certificates are not
+supported. All principals count: Git looks for a principal that fits the key, and never requires a
+certain one.
 
-A key must count *now*, whatever date the signed object bears, which can be set back at will. Times
-without a zone are UTC, so that all replicas agree.
+A key must be valid *now*: the date of the signed object does not count, because its author can
+choose it. Times without a zone are UTC, so that all replicas agree.
 
-A line that does not count is skipped and reported, and its key stays good where another line lists
-it; ``@revoked`` refuses its key in all files. Where such a line cannot be read nothing counts, and
-neither does it where a file has more lines than are read.
+An ignored line is reported, and its key stays valid if another line lists it; ``@revoked`` refuses
+its key in all files. If such a line cannot be parsed, no key is valid. The same holds if a file has
+more lines than are read.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -39,9 +40,9 @@ KINDS: Final = frozenset(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """The keys that count, with their owners, by blob; ``refused`` says why others do not.
+    """The valid keys with their owners, by blob; ``refused`` has the reasons for others.
 
-    ``skipped`` names every line that does not count: file, number, reason.
+    ``skipped`` has every ignored line: file, number, reason.
     """
 
     owners: Mapping[bytes, str]
@@ -103,7 +104,7 @@ def _owner(line: Line) -> str:
 
 
 def _problem(line: Line, now: datetime) -> str:
-    """Return why a line does not count; nothing if it does."""
+    """Return why a line is ignored; empty if it is valid."""
     marker = line.before[0].lower() if line.before else ""
     if marker == publickeys.REVOKED:
         return _REVOKES
@@ -121,7 +122,7 @@ _REVOKES: Final = "revokes its key"
 
 
 def _parts(before: tuple[str, ...]) -> tuple[str, str]:
-    """Take principals and options apart; a single word is what it looks like."""
+    """Split principals and options; a single word is recognized by its form."""
     if len(before) == 1:
         return ("", before[0]) if _are_options(before[0]) else (before[0], "")
     return (before[0], before[1]) if before else ("", "")
@@ -133,11 +134,10 @@ def _are_options(word: str) -> bool:
 
 
 def _restriction(options: str, now: datetime) -> str:
-    """Return which option keeps the key from signing for Git now; nothing if none does.
+    """Return the option that forbids Git signatures by the key now; empty if there is none.
 
     Raises:
-        ValueError: there is an option that cannot be honoured.
-
+        ValueError: an option is not supported.
     """
     given: dict[str, str] = {}
     for option in publickeys.split_quoted(options, ",") if options else ():
@@ -204,7 +204,7 @@ _HONOURED: Final[Mapping[str, Callable[[str, str, datetime], str]]] = MappingPro
         "namespaces": _namespaces,
         "valid-after": _starts,
         "valid-before": _ends,
-        # of authorized_keys, where ssh-keygen knows only valid-before
+        # An option of authorized_keys; ssh-keygen has only valid-before.
         "expiry-time": _ends,
     }
 )

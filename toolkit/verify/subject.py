@@ -1,7 +1,7 @@
-"""What must be signed, and where its signatures lie.
+"""The subject of a verification: the digest that must be signed, and the store of signatures.
 
-A tag is resolved once, before: what is verified here is the digest that it led to, and the same
-digest is then fetched (CVE-2022-47633 came of asking the registry twice).
+A tag is resolved once, before: the resulting digest is verified, and then the same digest is
+fetched (in CVE-2022-47633 the registry was asked twice).
 """
 
 from collections.abc import Iterator
@@ -15,14 +15,14 @@ from toolkit.verify.signature import VerificationError
 
 
 class SignatureStore(Protocol):
-    """Reads a registry; every method raises ``RegistryError``, bounds what it reads, and checks it.
+    """Reads a registry; every method raises ``RegistryError``, and validates and bounds its input.
 
-    An error is never an answer: only a registry that says so has no signatures. But that something
-    is gone or malformed is one (`refusing`).
+    An error never means that there are no signatures; only the registry can say so. But a missing
+    or invalid attachment is treated as an answer (`refusing`).
     """
 
     async def resolve(self, repository: Repository, reference: str) -> Descriptor:
-        """Return what a tag points at; ``RegistryNotFoundError`` if there is no such tag."""
+        """Return the target of a tag; raise ``RegistryNotFoundError`` if there is no such tag."""
         ...
 
     async def manifest(self, repository: Repository, digest: str) -> Manifest:
@@ -32,7 +32,7 @@ class SignatureStore(Protocol):
     async def referrers(
         self, repository: Repository, digest: str, *, artifact_type: str = ""
     ) -> tuple[Descriptor, ...]:
-        """Return what refers to the digest, by the referrers API or its fallback tag."""
+        """Return the referrers of the digest, by the referrers API or its fallback tag."""
         ...
 
     async def read_blob(
@@ -61,16 +61,15 @@ class Subject:
 
 @contextmanager
 def refusing(step: int) -> Iterator[None]:
-    """Refuse what is attached and cannot be accepted: anyone who may push can make that, at will.
+    """Refuse invalid attachments, because users who may push can create them at any time.
 
     Raises:
-        VerificationError: the body met what is gone or malformed; ``step`` is the one that failed.
-
+        VerificationError: the body found a missing or invalid attachment; ``step`` is the step.
     """
     try:
         yield
     except RegistryNotFoundError as exc:
-        # What a list of referrers names may have been deleted since.
+        # An entry of a list of referrers may have been deleted since.
         raise VerificationError(f"it is not there: {exc}", step=step) from exc
     except MalformedError as exc:
         raise VerificationError(str(exc), step=step) from exc

@@ -1,8 +1,8 @@
-"""Proofs that are kept: what was verified under a policy is not verified again for a while.
+"""A cache of proofs: a digest is not verified again under the same policy for a while.
 
-A proof belongs to a digest and never to a tag, and to the policy together with its keys and roots
-(``trust``): when one of them changes, it is made again. Refusals are kept for seconds at most, and
-errors of the registry not at all.
+A proof belongs to a digest, never to a tag, and to the policy with its keys and roots (``trust``).
+If one of them changes, the digest is verified again. Refusals are cached for seconds at most, and
+errors of the registry are not cached.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ CAPACITY: Final = 4096
 
 
 class Policy(Protocol):
-    """Who must have signed; ``trust`` changes whenever a key, a root or a rule does."""
+    """The required signers; ``trust`` changes with every key, root and rule."""
 
     @property
     def trust(self) -> str:
@@ -39,7 +39,7 @@ class Policy(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Means:
-    """What verifiers work with: Sigstore's public root, engine workers, revocation servers."""
+    """The means of verifiers: Sigstore's public root, engine workers, revocation servers."""
 
     public_root: PublicRoot
     pool: WorkerPool
@@ -48,7 +48,7 @@ class Means:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verifier:
-    """What verifies by one kind of policy."""
+    """The verifier for one kind of policy."""
 
     policy: type
     verify: Callable[[Subject, Any, Means], Awaitable[Proof]]
@@ -56,8 +56,8 @@ class Verifier:
 
 VERIFIERS: Final[Mapping[str, Verifier]] = MappingProxyType(
     {
-        # spec.verify.provider: what it does
-        # keys of one's own, or identities that a Sigstore instance vouched for
+        # spec.verify.provider; cosign verifies with keys, or identities certified by a Sigstore
+        # instance
         "cosign": Verifier(
             policy=cosign.Policy,
             verify=lambda subject, policy, means: cosign.verify(
@@ -76,10 +76,10 @@ VERIFIERS: Final[Mapping[str, Verifier]] = MappingProxyType(
 
 
 class Verifications:
-    """Verifies artifacts in registries, each digest once at a time and once an hour.
+    """Verifies artifacts in registries; concurrent calls share a result, cached for an hour.
 
-    A refusal is kept for ``refusal_seconds``: long enough that the replicas of a Deployment do not
-    ask a registry one by one, and zero where each question is asked because something changed.
+    A refusal is cached for ``refusal_seconds``. With some seconds, the replicas of a Deployment do
+    not ask a registry one by one. It is zero if each call is made because something changed.
     """
 
     def __init__(
@@ -98,17 +98,16 @@ class Verifications:
         self._turns: WeakValueDictionary[_Key, asyncio.Lock] = WeakValueDictionary()
 
     async def verify(self, subject: Subject, policy: Policy, *, scope: str = "") -> Proof:
-        """Return who signed the subject.
+        """Return the proof for the subject; the caller sets a deadline.
 
-        Who asks while another of the same ``scope`` does waits for that answer. The deadline is
-        the caller's. A scope is the one who chose how the registry is reached, such as a namespace:
-        a proof is one for everybody, but what a registry has that somebody's own proxy plays, or
-        has not, is told to that scope alone: a refusal, and a failure that a policy lets pass.
+        Concurrent calls with the same ``scope`` wait for one result. A scope is the tenant that
+        configured the access to the registry, such as a namespace. A proof is valid for all scopes.
+        But a registry behind a tenant's proxy may have invented or hidden signatures. So refusals,
+        and failures that a policy tolerates, are cached only for the same scope.
 
         Raises:
-            VerificationError: nobody whom the policy trusts did.
-            RegistryError: it could not be found out.
-
+            VerificationError: no key or identity of the policy made a valid signature.
+            RegistryError: the registry could not be read.
         """
         verifier = next(row for row in self._verifiers.values() if isinstance(policy, row.policy))
         proved = ("", str(subject.repository), subject.digest, policy.trust)

@@ -1,8 +1,8 @@
-"""What a bundle of each version must contain: part of step 2 of a cosign proof (see `steps`).
+"""Rules for the content of a bundle, by version: part of step 2 of a cosign proof (see `steps`).
 
-The rules of protobuf-specs (sigstore_bundle.proto, sigstore_rekor.proto), as sigstore-go enforces
-them when it loads a bundle (pkg/bundle/bundle.go, ``validate``; pkg/tlog/entry.go). A bundle that
-breaks one is refused as a whole, even if its other parts would be a proof.
+The rules are those of protobuf-specs (sigstore_bundle.proto, sigstore_rekor.proto), as sigstore-go
+enforces them when it loads a bundle (pkg/bundle/bundle.go, ``validate``; pkg/tlog/entry.go). A
+bundle that violates a rule is refused as a whole, even if its other parts would be a proof.
 """
 
 from collections.abc import Callable
@@ -92,7 +92,7 @@ def _different_timestamps(bundle: Bundle, _version: int) -> bool:
 
 
 _RULES: Final[tuple[tuple[Callable[[Bundle, int], bool], str], ...]] = (
-    # what must hold: what is said where it does not
+    # rule: message if the rule is violated
     (_one_signature, "the bundle holds both a signature of a message and an envelope"),
     (_one_signer, "the bundle names its signer in more than one way"),
     (_certificate, "the bundle holds a chain of certificates instead of a single one"),

@@ -39,18 +39,18 @@ MAX_SIGNATURES: Final = 50
 
 _MAX_ERRORS: Final = 3
 _PREDICATE: Final = "dev.sigstore.bundle.predicateType"
-# Registries that do not know artifact types list these.
+# The artifact types that registries without support for them report.
 _UNTOLD: Final = ("", "application/vnd.oci.empty.v1+json")
 _OLD_MANIFEST: Final = "application/vnd.dev.cosign.artifact.sig.v1+json"
 
 
 async def verify(subject: Subject, policy: Policy, *, public_root: PublicRoot) -> Proof:
-    """Return who signed the subject; the deadline is the caller's.
+    """Return the proof for the subject; the caller sets a deadline.
 
     Raises:
-        VerificationError: nobody whom the policy trusts did; ``step`` is the failed step.
-        RegistryError: what is attached to the subject could not be found out.
-
+        VerificationError: no key or identity of the policy made a valid signature; ``step`` is the
+            failed step.
+        RegistryError: the attachments of the subject could not be listed.
     """
     root = None if policy.keys else await _root(policy, public_root)
     failures: list[tuple[str, VerificationError]] = []
@@ -107,7 +107,7 @@ def _refusal(subject: Subject, failures: list[tuple[str, VerificationError]]) ->
 
 @dataclass(frozen=True, slots=True)
 class _Candidate:
-    """What may be a signature; ``fetch`` gets its bytes and returns how they are read."""
+    """A possible signature; ``fetch`` downloads it and returns the function that parses it."""
 
     name: str
     fetch: Callable[[], Awaitable[Callable[[], Evidence]]]
@@ -116,7 +116,7 @@ class _Candidate:
 async def _candidates(
     subject: Subject, errors: list[RegistryError]
 ) -> AsyncGenerator[_Candidate, None]:
-    """(1) Find what refers to the subject; errors of single ones are noted, others raised."""
+    """(1) Yield the attachments of the subject; add errors of single ones to ``errors``."""
     referrers: tuple[Descriptor, ...] = ()
     try:
         referrers = await subject.store.referrers(subject.repository, subject.digest)
@@ -138,7 +138,7 @@ async def _candidates(
 
 
 def _rank(descriptor: Descriptor) -> int:
-    # An annotation is a hint only: it says what to try first.
+    # The annotation is only a hint for the order.
     predicate = descriptor.annotations.get(_PREDICATE)
     if not descriptor.artifact_type.startswith((BUNDLE, _OLD_MANIFEST)):
         return 3 if descriptor.artifact_type in _UNTOLD else 4
@@ -214,6 +214,6 @@ def _refused(name: str, finding: str) -> _Candidate:
 
 
 def _check_size(descriptor: Descriptor, limit: int) -> None:
-    """(2) Refuse what is too large before it is fetched."""
+    """(2) Refuse an attachment that is too large before it is fetched."""
     if descriptor.size > limit:
         raise VerificationError(f"it has more than {limit} bytes", step=Step.READABLE)

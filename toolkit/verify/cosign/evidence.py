@@ -1,9 +1,10 @@
-"""What came with an artifact as a signature, taken apart: bundles, and signatures of the old form.
+"""Parse the signatures of an artifact: bundles, and signatures of the old format.
 
-A bundle (protobuf-specs, sigstore_bundle.proto) holds a DSSE envelope around an in-toto statement,
-or a plain signature over the manifest. The old form is a layer with the signed payload ("simple
-signing"), and annotations for the rest. Both become `Evidence`, in which nothing is proved but what
-is signed (steps 2 to 4). Keys that come along are not even read: who trusts keys has them.
+A bundle (protobuf-specs, sigstore_bundle.proto) contains a DSSE envelope around an in-toto
+statement, or a plain signature over the manifest. The old format is a layer with the signed payload
+("simple signing"), and annotations for the rest. Both become `Evidence`, of which only the signed
+subject is checked here (steps 2 to 4). Public keys in a bundle are ignored, because trusted keys
+come from the policy.
 """
 
 import binascii
@@ -51,9 +52,9 @@ _MAX_SUBJECTS: Final = 64
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Evidence:
-    """A signature and all that came with it; nothing in here is to be believed.
+    """A signature and its material; all of it is untrusted.
 
-    ``message`` are the bytes that are signed; ``payload`` is what they wrap in a DSSE envelope.
+    ``message`` are the signed bytes; ``payload`` is their content in a DSSE envelope.
     """
 
     message: bytes
@@ -65,13 +66,12 @@ class Evidence:
 
 
 def from_bundle(data: bytes, *, digest: str, manifest: bytes | None) -> Evidence:
-    """Read a bundle that should sign the artifact with this digest.
+    """Parse a bundle that should sign the artifact with this digest.
 
-    ``manifest`` are the artifact's bytes, needed where they are what is signed.
+    ``manifest`` are the bytes of the artifact, which some bundles sign directly.
 
     Raises:
         VerificationError: it is not a signature, or not of this artifact (steps 2 to 4).
-
     """
     bundle = _decoded(_BUNDLE, data, "the bundle")
     bundlerules.check(bundle)
@@ -189,7 +189,7 @@ _T = TypeVar("_T")
 
 
 def _decoded(decoder: "msgspec.json.Decoder[_T]", data: bytes, what: str) -> _T:
-    """(2) Decode what is small enough and well-formed."""
+    """(2) Decode the data, if it is small enough and valid."""
     if len(data) > MAX_BYTES:
         raise _unreadable(f"{what} has more than {MAX_BYTES} bytes")
     try:
@@ -237,7 +237,7 @@ def _check_digest(signature: MessageSignature, digest: str) -> None:
 
 
 def _check_artifact(signed: list[str], digest: str) -> None:
-    """(4) Compare what is signed with what was resolved."""
+    """(4) Compare the signed digest with the resolved one."""
     if digest not in signed:
         raise VerificationError(
             f"it signs another artifact, {shown(', '.join(signed[:3]) or 'none')}",
@@ -246,7 +246,7 @@ def _check_artifact(signed: list[str], digest: str) -> None:
 
 
 def _pre_authentication(payload_type: str, payload: bytes) -> bytes:
-    """Return what a DSSE signature covers (DSSE protocol, PAE)."""
+    """Return the bytes that a DSSE signature covers (DSSE protocol, PAE)."""
     kind = payload_type.encode()
     return b"DSSEv1 %d %b %d %b" % (len(kind), kind, len(payload), payload)
 

@@ -1,7 +1,8 @@
-"""What a signing certificate says, and that it may be believed: steps 9 and 10 of a cosign proof.
+"""Read and verify a signing certificate: steps 9 and 10 of a cosign proof.
 
-Follows Fulcio's certificate profile (sigstore/fulcio docs/oid-info.md). A chain is the one that the
-trusted root names, in its order; no certificate that comes with a signature is ever part of it.
+The rules are those of Fulcio's certificate profile (sigstore/fulcio docs/oid-info.md). The chain is
+the one in the trusted root, in its order; certificates that come with a signature are never part of
+it.
 """
 
 import struct
@@ -39,7 +40,7 @@ _UTF8_STRING: Final = 0x0C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Claims:
-    """Who a certificate says its holder is; ``subjects`` are all its alternative names."""
+    """The identity in a certificate; ``subjects`` are all its alternative names."""
 
     issuer: str
     subjects: tuple[str, ...]
@@ -61,11 +62,10 @@ def check(certificate: x509.Certificate, times: Iterable[datetime], root: Truste
 
 
 def claims(certificate: x509.Certificate) -> Claims:
-    """Return who the holder is; to be believed only once the certificate is checked.
+    """Return the identity; it is only valid after the certificate was verified.
 
     Raises:
-        VerificationError: the certificate does not tell (step 11).
-
+        VerificationError: the certificate has no identity (step 11).
     """
     try:
         names = certificate.extensions.get_extension_for_class(x509.SubjectAlternativeName).value
@@ -212,7 +212,7 @@ def _published(
     certificate: x509.Certificate,
     issuer: x509.Certificate,
 ) -> bytes:
-    """Return what a log signs: the certificate without the timestamps, bound to its issuer."""
+    """Return the bytes that a log signs: the certificate without the timestamps, and its issuer."""
     milliseconds = (timestamp.timestamp.replace(tzinfo=UTC) - _EPOCH) // timedelta(milliseconds=1)
     issuer_key = hashes.Hash(hashes.SHA256())
     issuer_key.update(
@@ -259,7 +259,7 @@ def _utf8(der: bytes) -> str:
 
 
 class _Readable:
-    """Extensions are read when they are asked for, and may turn out to be damaged then."""
+    """Converts errors of extensions, which the library parses when they are accessed."""
 
     def __enter__(self) -> None:
         return None

@@ -1,6 +1,6 @@
-"""Bundles and log entries in their JSON form (protobuf-specs, sigstore_bundle and sigstore_rekor).
+"""Bundles and log entries in JSON (protobuf-specs, sigstore_bundle and sigstore_rekor).
 
-Types and bounds only: which fields go together is said by ``bundlerules``.
+This module has types and limits only; ``bundlerules`` has the rules for combinations of fields.
 """
 
 from typing import Annotated, Final
@@ -26,14 +26,14 @@ class LogId(Message):
 
 
 class KindVersion(Message):
-    """How the body of an entry is to be read."""
+    """The format of the body of an entry."""
 
     kind: str = ""
     version: str = ""
 
 
 class InclusionPromise(Message):
-    """What a log signs when it takes an entry in."""
+    """The signature of a log when it accepts an entry."""
 
     signed_entry_timestamp: bytes = b""
 
@@ -45,7 +45,7 @@ class Checkpoint(Message):
 
 
 class InclusionProof(Message):
-    """How an entry hangs together with the state of the log."""
+    """The proof that an entry is part of the log."""
 
     tree_size: Natural
     root_hash: bytes
@@ -55,7 +55,7 @@ class InclusionProof(Message):
 
 
 class LogEntry(Message):
-    """An entry of a transparency log, and what proves that it is there."""
+    """An entry of a transparency log, and the proofs of its inclusion."""
 
     log_id: LogId
     canonicalized_body: bytes
@@ -99,7 +99,7 @@ class Timestamps(Message):
 
 
 class Material(Message):
-    """What a signature is verified with, beside what is trusted."""
+    """The material of a signature, which is untrusted."""
 
     public_key: Hint | None = None
     certificate: Raw | None = None
@@ -137,7 +137,7 @@ class Envelope(Message):
 
 
 class Bundle(Message):
-    """A signature and what it is verified with."""
+    """A signature with its material."""
 
     media_type: str
     verification_material: Material
@@ -146,6 +146,6 @@ class Bundle(Message):
 
 
 def shown(text: str) -> str:
-    """Return text that someone else made up so that it can stand in a message."""
+    """Return untrusted text in a form that is safe for a message."""
     text = "".join(character if character.isprintable() else "?" for character in text[:201])
     return text if len(text) <= 200 else text[:200] + "…"

@@ -1,7 +1,7 @@
-"""Whom a cosign verification trusts: public keys, or identities certified by a Sigstore instance.
+"""Trusted signers of a cosign verification: public keys, or identities of a Sigstore instance.
 
-Identities are patterns in RE2, which takes time linear in what it matches. As in Go they match
-anywhere unless they are anchored: ``unanchored`` finds patterns that others can satisfy too.
+Identities are patterns in RE2, whose time is linear. As in Go they match anywhere unless they are
+anchored: ``unanchored`` finds patterns that other identities can match too.
 """
 
 import json
@@ -71,11 +71,10 @@ class Policy:
 
     @classmethod
     def from_secret(cls, data: Mapping[str, bytes]) -> "Policy":
-        """Trust the ``*.pub`` of a Secret's data.
+        """Trust the ``*.pub`` keys in the data of a Secret.
 
         Raises:
             VerificationError: there is none, or one is not a public key.
-
         """
         keys = {name: key for name, key in data.items() if name.endswith(KEYS)}
         if not keys:
@@ -155,7 +154,7 @@ def _check_pattern(field: str, pattern: str) -> None:
 
 
 def _anchored(pattern: str) -> bool:
-    """Tell whether each alternative begins and ends with an anchor; in doubt it does not."""
+    """Tell whether each alternative begins and ends with an anchor; False if unsure."""
     if _LINES.search(pattern):
         return False
     return all(
@@ -164,7 +163,7 @@ def _anchored(pattern: str) -> bool:
     )
 
 
-# With this flag `^` and `$` stand at the ends of lines.
+# With this flag `^` and `$` match at the ends of lines.
 _LINES: Final = re.compile(r"\(\?[a-zA-Z]*m")
 _FLAGS: Final = re.compile(r"^\(\?[isU]+\)")
 _TOKEN: Final = re.compile(

@@ -1,6 +1,6 @@
-"""Steps 5 to 11 of a cosign proof: by whom, in which log, when (see `cosignsteps`).
+"""Steps 5 to 11 of a cosign proof: signer, transparency log, time (see `cosignsteps`).
 
-Pure and blocking: evidence, policy and root go in, a proof or an error comes out.
+Pure and blocking. Input: evidence, policy and root. Output: a proof or an error.
 """
 
 from collections.abc import Mapping

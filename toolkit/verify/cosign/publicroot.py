@@ -1,7 +1,7 @@
-"""The root of Sigstore's public instance: refreshed by TUF, and at hand without a network.
+"""The trusted root of Sigstore's public instance, refreshed by TUF and usable without a network.
 
-The root that the ``sigstore`` package ships is the fallback for as long as the network is out; TUF
-makes sure that what is fetched follows from it. Nothing is read or fetched before the first use.
+The fallback without a network is the root in the ``sigstore`` package; TUF ensures that a fetched
+root follows from it. Nothing is read or fetched before the first use.
 """
 
 import asyncio
@@ -51,7 +51,7 @@ class PublicRoot:
         self._current: _Current | None = None
 
     async def get(self) -> TrustedRoot:
-        """Return the newest root that can be had now."""
+        """Return the newest root that is available now."""
         async with self._turn:
             if self._current is None or self._current.until <= self._clock():
                 self._current = await self._renew(self._current)
@@ -84,7 +84,7 @@ class PublicRootError(Exception):
 
 
 def embedded(name: str = TARGET) -> bytes:
-    """Return what the ``sigstore`` package ships."""
+    """Return a file of the ``sigstore`` package."""
     # The package itself is heavy and not loaded for this.
     return importlib.resources.files("sigstore._store").joinpath(_EMBEDDED, name).read_bytes()
 
@@ -93,8 +93,7 @@ def fetch_root(directory: Path, *, url: str = URL) -> bytes:
     """Fetch the root by TUF into a directory and return it; blocks.
 
     Raises:
-        PublicRootError: it cannot be reached, or is not signed as it must be.
-
+        PublicRootError: the server cannot be reached, or the root is not signed correctly.
     """
     # Imported here because it is heavy and needed by few.
     from tuf.api.exceptions import DownloadError, RepositoryError  # noqa: PLC0415

@@ -47,7 +47,7 @@ def _seen(timestamp: bytes, signature: bytes, authority: Authority) -> datetime 
     try:
         response = decode_timestamp_response(timestamp)
         builder.build().verify_message(response, signature)
-    # The library says ValueError where it cannot read, and KeyError or TypeError at odd fields.
+    # The library raises ValueError for invalid data, and KeyError or TypeError for odd fields.
     except (TimestampError, LookupError, TypeError, *certificates.ERRORS):
         return None
     return response.tst_info.gen_time

@@ -1,8 +1,8 @@
-"""That a transparency log has a signature: steps 6 and 7 of a cosign proof (see `cosignsteps`).
+"""Verify that a transparency log contains a signature: steps 6 and 7 of a cosign proof.
 
-Rekor promises with a signed entry timestamp (v1), or proves with a Merkle path (RFC 9162, section
-2.1.3) to a signed checkpoint (v1 and v2). What is given must hold, and one of them must be given.
-No log is asked: what came with the signature has to suffice.
+Rekor promises inclusion with a signed entry timestamp (v1), or proves it with a Merkle path (RFC
+9162, section 2.1.3) to a signed checkpoint (v1 and v2). At least one of them must be given, and all
+that are given must be valid. No log is contacted: the material of the signature must be enough.
 """
 
 import binascii
@@ -41,7 +41,7 @@ _HASHES: Final = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Logged:
-    """Where a log has the evidence, and since when, if the log promises that."""
+    """The log that contains the evidence, and the time of the entry, if the log promises it."""
 
     log: Log
     index: int
@@ -49,11 +49,10 @@ class Logged:
 
 
 def check(entry: LogEntry, evidence: Evidence, root: TrustedRoot) -> Logged:
-    """Return what a trusted log says of the evidence.
+    """Return the trusted log that contains the evidence.
 
     Raises:
-        VerificationError: no trusted log has it (steps 6 and 7).
-
+        VerificationError: no trusted log contains it (steps 6 and 7).
     """
     log = root.logs.get(entry.log_id.key_id)
     if log is None:  # (6)

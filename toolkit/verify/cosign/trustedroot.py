@@ -1,8 +1,8 @@
-"""What a Sigstore instance is trusted by: its certificate authorities, logs and timestamp services.
+"""The trusted root of a Sigstore instance: certificate authorities, logs, timestamp services.
 
-Reads ``trusted_root.json`` (protobuf-specs, sigstore_trustroot.proto), as ``cosign trusted-root
-create`` writes it and Sigstore's public instance publishes it. All of it counts only within the
-time that it is valid for.
+Parses ``trusted_root.json`` (protobuf-specs, sigstore_trustroot.proto), as ``cosign trusted-root
+create`` writes it and Sigstore's public instance publishes it. Each part is only trusted within its
+validity period.
 """
 
 import functools
@@ -37,13 +37,13 @@ class Period:
     end: datetime | None
 
     def covers(self, time: datetime) -> bool:
-        """Tell whether the time lies within."""
+        """Tell whether the time is within the period."""
         return (self.start is None or self.start <= time) and (self.end is None or time <= self.end)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Log:
-    """A transparency or certificate log: who it is, and the key it signs with."""
+    """A transparency or certificate log: its id, and its public key."""
 
     name: str
     key_id: bytes
@@ -151,7 +151,7 @@ _DECODER: Final = msgspec.json.Decoder(_TrustedRoot)
 def _logs(messages: tuple[_Log, ...]) -> dict[bytes, Log]:
     logs = {}
     for message in messages:
-        # As sigstore-go refuses them (pkg/root/trusted_root.go, ParseTransparencyLogs).
+        # sigstore-go refuses these too (pkg/root/trusted_root.go, ParseTransparencyLogs).
         period = _period(message.public_key.valid_for)
         if period.start is None:
             raise ValueError("the key of a log has no start in its validFor")

@@ -1,7 +1,7 @@
-"""A Notary Project trust policy document, read and checked (OCI trust policy, version 1.0).
+"""Parse and validate a Notary Project trust policy document (OCI trust policy, version 1.0).
 
-Its statements say, for repositories, how strict to be, which authorities count, and which of their
-subjects may sign (notaryproject/specifications, trust-store-trust-policy.md).
+Its statements define, per repository, the level of verification, the trusted authorities, and the
+subjects that may sign (notaryproject/specifications, trust-store-trust-policy.md).
 """
 
 import re
@@ -24,7 +24,7 @@ Action = Literal["enforce", "log", "skip"]
 
 LEVELS: Final[Mapping[str, Mapping[str, Action]]] = MappingProxyType(
     {
-        # what becomes of a failed validation, by level
+        # the action for each failed validation, by level
         "strict": {
             "integrity": "enforce",
             "authenticity": "enforce",
@@ -59,7 +59,7 @@ LEVELS: Final[Mapping[str, Mapping[str, Action]]] = MappingProxyType(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Statement:
-    """How artifacts in some repositories must be signed."""
+    """The required signature for artifacts in some repositories."""
 
     name: str
     scopes: tuple[str, ...]
@@ -76,7 +76,7 @@ class Statement:
 
     @property
     def demands_timestamp(self) -> bool:
-        """Tell whether a timestamp authority must always have said when a signature was made."""
+        """Tell whether a timestamp authority must always confirm the time of a signature."""
         authorities = any(store.startswith("tsa:") for store in self.trust_stores)
         return authorities and self.verify_timestamp != "afterCertExpiry"
 
@@ -95,7 +95,7 @@ class Statement:
         }
 
     def strictness(self) -> str:
-        """Return the level for messages, with what overrides it."""
+        """Return the level for messages, with the validations that override it."""
         changes = ", ".join(f"{what}: {action}" for what, action in sorted(self.override.items()))
         return f"'{self.level}'" + (f" ({changes})" if changes else "")
 

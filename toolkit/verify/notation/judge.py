@@ -1,8 +1,8 @@
-"""One envelope judged: steps 4 to 9 of a Notary Project proof (``notationsteps``).
+"""Verify one envelope: steps 4 to 9 of a Notary Project proof (``notationsteps``).
 
-Any user who may push can write an envelope, so the engine reads it, in a worker. The engine has no
-network: the requests of a revocation check are sent here, and the envelope is judged again with the
-answers.
+Users who may push can write any envelope, so the engine parses it in a worker. The engine has no
+network: this process sends the requests of a revocation check, and the envelope is verified again
+with the answers.
 """
 
 from base64 import b64encode
@@ -21,7 +21,7 @@ from toolkit.verify.signature import VerificationError
 
 
 class Revocations(Protocol):
-    """Who knows about revoked certificates (`notationrevocation.Responders`)."""
+    """Checks the revocation of certificates (`notationrevocation.Responders`)."""
 
     async def ask(self, needs: Sequence[Need]) -> Sequence[Answer]:
         """Return an answer for each need."""
@@ -40,7 +40,7 @@ class Failure(msgspec.Struct):
 
 
 class Validation(msgspec.Struct):
-    """What a validation of the policy found; an error that is logged refuses nothing."""
+    """The result of one validation of the policy; an error that is only logged refuses nothing."""
 
     type: str
     action: str
@@ -48,7 +48,7 @@ class Validation(msgspec.Struct):
 
 
 class Signer(msgspec.Struct, rename="camel"):
-    """Who signed, as the envelope says; it counts where authenticity was validated."""
+    """The signer in the envelope; it is only proved if authenticity was validated."""
 
     subject: str
     issuer: str
@@ -60,7 +60,7 @@ class Signer(msgspec.Struct, rename="camel"):
 
 
 class Status(msgspec.Struct):
-    """What is known about a certificate: ok, nonRevokable, unknown or revoked."""
+    """The status of a certificate: ok, nonRevokable, unknown or revoked."""
 
     subject: str
     status: str
@@ -78,25 +78,25 @@ class Result(msgspec.Struct, rename="camel"):
     fresh_until: datetime | None = None
 
     def tolerated(self) -> list[Validation]:
-        """Return what failed and was only logged."""
+        """Return the failed validations that were only logged."""
         return [one for one in self.validations if one.error]
 
     def is_unknown(self) -> bool:
-        """Tell whether somebody's revocation is unknown and nobody's is known."""
+        """Tell whether the revocation of a certificate is unknown, and none is known as revoked."""
         found = {one.status for one in self.revocation}
         return "unknown" in found and "revoked" not in found
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
-    """Has the engine judge envelopes, and answers what it wants to know meanwhile."""
+    """Verifies envelopes with the engine, and answers its questions about revocation."""
 
     pool: WorkerPool
     revocations: Revocations
     question: Mapping[str, Any]
 
     async def judge(self, media_type: str, envelope: bytes) -> Result:
-        """(4 to 9) Return what the engine says when it has all that it needs."""
+        """(4 to 9) Return the result of the engine when it has all answers."""
         answers: dict[Need, Answer] = {}
         asked = {"mediaType": media_type, "envelope": b64encode(envelope).decode()}
         for _ in range(_ROUNDS):

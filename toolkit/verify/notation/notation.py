@@ -1,10 +1,10 @@
-"""Whether an artifact carries a Notary Project signature that its trust policy demands.
+"""Verify that an artifact has a Notary Project signature that satisfies its trust policy.
 
-The steps are numbered in ``notationsteps``; those on one envelope are made by ``notationjudge``.
+The steps are numbered in ``notationsteps``; ``notationjudge`` has those for one envelope.
 
 A signature that a policy only tolerates proves nothing, and neither does level ``skip``: the proof
-is ``tolerated``, and a better signature is looked for. The one exception is a revocation that could
-not be determined, if the policy logs that.
+is ``tolerated``, and the search for a better signature continues. The only exception is a
+revocation status that could not be determined, if the policy only logs that.
 """
 
 from collections.abc import Iterable, Mapping
@@ -31,9 +31,9 @@ __all__ = ["Policy", "RevocationUnknownError", "verify"]
 SIGNATURE: Final = "application/vnd.cncf.notary.signature"
 ENVELOPES: Final = ("application/jose+json", "application/cose")
 MAX_SIGNATURES: Final = 10
-"""How many signatures of an artifact are looked at; a good one must be among them."""
+"""Limit of signatures that are read; a valid one must be among them."""
 MAX_ENVELOPE: Final = 1 << 20
-"""Bytes; one with a chain and a timestamp has about ten thousand."""
+"""Limit in bytes; an envelope with a chain and a timestamp has about ten thousand."""
 
 _UNTOLD_FRESHNESS: Final = timedelta(minutes=10)
 _LONGEST: Final = 400
@@ -52,15 +52,14 @@ class RevocationUnknownError(TransientError):
 async def verify(
     subject: Subject, policy: Policy, *, pool: WorkerPool, revocations: Revocations
 ) -> Proof:
-    """Return who signed the subject; ``pool`` is one of ``calls.start``.
+    """Return the proof for the subject; ``pool`` is one of ``calls.start``.
 
-    The deadline is the caller's.
+    The caller sets a deadline.
 
     Raises:
-        VerificationError: no signature satisfies the policy; it has the step that failed.
-        RevocationUnknownError: one would, if a revocation server had answered.
+        VerificationError: no signature satisfies the policy; it has the failed step.
+        RevocationUnknownError: a signature would, but a revocation server did not answer.
         RegistryError: the registry could not be read.
-
     """
     statement, name = policy.applicable(str(subject.repository))  # (1)
     if statement.skips:
@@ -101,7 +100,7 @@ async def verify(
 
 @dataclass(slots=True, kw_only=True)
 class _Verdicts:
-    """What was said about signatures of which none is good."""
+    """The results for signatures that are not valid."""
 
     total: int
     refused: list[tuple[str, VerificationError]] = field(default_factory=list)
@@ -109,7 +108,7 @@ class _Verdicts:
     tolerated: Proof | None = None
 
     def conclude(self) -> Proof:
-        """Return a proof that is one by the policy's leave, or raise what speaks for all."""
+        """Return a tolerated proof, or raise the error that represents all results."""
         if self.tolerated is not None:
             return self.tolerated
         if self.undecided:
@@ -129,7 +128,7 @@ class _Verdicts:
 
 
 async def _described(subject: Subject) -> dict[str, Any]:
-    """Return the descriptor that must have been signed; the manifest knows its size and type."""
+    """Return the descriptor that must be signed; the manifest has its size and type."""
     manifest = await subject.store.manifest(subject.repository, subject.digest)
     return {
         "mediaType": manifest.media_type,
@@ -169,7 +168,7 @@ def _unreadable(message: str) -> VerificationError:
 
 
 _STEPS: Final[Mapping[str, Step]] = {
-    # what the engine calls a failure: the step that it belongs to
+    # the engine's name of a failure: the step
     "integrity": Step.INTEGRITY,
     "attributes": Step.INTEGRITY,
     "plugin": Step.INTEGRITY,
@@ -182,7 +181,7 @@ _STEPS: Final[Mapping[str, Step]] = {
 
 
 def _proof(result: Result, statement: Statement, subject: Subject) -> Proof:
-    """Return what a result proves."""
+    """Return the proof for a result."""
     if result.failure is not None:
         raise _refusal(result, result.failure)
     if result.signer is None or not result.validations:
@@ -200,7 +199,7 @@ def _proof(result: Result, statement: Statement, subject: Subject) -> Proof:
             tolerated=True,
             fresh_until=_fresh_until(result, soon=bool(unknown)),
         )
-    # A time that nobody vouches for is the signer's own word.
+    # Without a trusted timestamp, the time is only the claim of the signer.
     vouched = result.signer.scheme == _AUTHORITY or _timestamped(result.signer, statement, failed)
     when = f"{'at' if vouched else 'dated'} {facts[_SIGNED_AT]}"
     note = f"; {_told(result.revocation)}" if unknown else ""
@@ -245,7 +244,7 @@ def _ignored(subject: Subject, statement: Statement, failed: Iterable[Validation
 
 
 def _told(statuses: Iterable[Status]) -> str:
-    """Return what speaks against certificates, and which servers did not answer."""
+    """Return the problems of certificates, and the servers that did not answer."""
     told = [
         f"{one.subject} is {one.status}"
         + "".join(f", {_short(error)}" for error in one.errors[:_SHOWN])

@@ -1,7 +1,7 @@
-"""Whom a Notary Project verification trusts: a trust policy document and certificates.
+"""Trusted signers of a Notary Project verification: a trust policy document and certificates.
 
-What was read is written anew for the engine, so that no two readers can understand one document
-differently.
+The parsed document is encoded again for the engine, so that two parsers cannot interpret one
+document differently.
 """
 
 import json
@@ -59,7 +59,7 @@ class Policy:
 
     @property
     def trust(self) -> str:
-        """Return a hash that changes with every certificate and with what the document says."""
+        """Return a hash that changes with every certificate and the content of the document."""
         certificates = {
             kind: sorted(sha256(one.der).hexdigest() for one in held)
             for kind, held in self.stores.items()
@@ -68,13 +68,12 @@ class Policy:
         return sha256(json.dumps(material, sort_keys=True).encode()).hexdigest()
 
     def applicable(self, repository: str) -> tuple[Statement, str]:
-        """Return the statement for ``registry/name`` and how it calls the repository.
+        """Return the statement for ``registry/name``, and the name of the repository in it.
 
-        An exact scope comes before ``*``. Docker Hub's two names count as the same.
+        An exact scope wins over ``*``. Docker Hub's two names count as the same.
 
         Raises:
-            VerificationError: there is none.
-
+            VerificationError: there is no statement.
         """
         for name in _names(repository):
             for statement in self.statements:

@@ -29,7 +29,7 @@ from toolkit.remote.http import http
 from toolkit.remote.http.http import Endpoint, HttpError
 
 MAX_REQUESTS: Final = 16
-"""For one signature; a chain of three certificates needs two, or four with lists behind OCSP."""
+"""Limit for one signature; a chain of three certificates needs two, or four with lists too."""
 SECONDS: Final = 10.0
 
 _MAX_BYTES: Final = MappingProxyType({"ocsp": 20 << 10, "crl": 16 << 20})
@@ -37,7 +37,7 @@ _KEPT_SECONDS: Final = 3600.0
 _MAX_KEPT: Final = 1024
 _MAX_KEPT_BYTES: Final = 64 << 20
 _AT_ONCE: Final = 4
-# Reserved names (RFC 2606) are nobody's: who is named by nobody must be public.
+# A reserved name (RFC 2606), so that servers named in certificates must have public addresses.
 _NAMED_BY_A_STRANGER: Final = "http://certificate.invalid"
 _NAMED_BY_A_NEIGHBOUR: Final = "http://127.0.0.1"
 
@@ -52,7 +52,7 @@ class Need(msgspec.Struct, frozen=True):
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """How a request ended: with a status and content (base64), or with an error."""
+    """The result of a request: a status and content (base64), or an error."""
 
     method: str
     url: str
@@ -63,9 +63,9 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Requests(Protocol):
-    """What of ``toolkit.remote.http.http.Http`` is used."""
+    """The part of ``toolkit.remote.http.http.Http`` that is used here."""
 
-    def request(  # noqa: PLR0913  # as it is there
+    def request(  # noqa: PLR0913  # the signature of Http
         self,
         method: str,
         url: str,
@@ -81,7 +81,7 @@ class Requests(Protocol):
 
 
 class Responders:
-    """The servers that know about revocation; answers are shared by all who ask the same."""
+    """Sends requests to revocation servers; concurrent callers share answers."""
 
     def __init__(
         self,

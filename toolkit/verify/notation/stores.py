@@ -34,14 +34,13 @@ Stores = Mapping[str, tuple[Certificate, ...]]
 
 
 def read(certificates: Mapping[str, bytes]) -> Stores:
-    """Return the certificates by the type of store that they count for.
+    """Return the certificates by the type of their trust store.
 
-    A timestamp authority is trusted by its root only, so certificates of unnamed type are taken for
-    these stores only if they are one.
+    A timestamp authority is trusted only by its root. So of the certificates without a type, only
+    root certificates count for these stores.
 
     Raises:
-        VerificationError: one of them is none, or not an authority's.
-
+        VerificationError: an entry is not a certificate, or not one of an authority.
     """
     if sum(content.count(_BEGIN) for content in certificates.values()) > _MAX_CERTIFICATES:
         raise unusable(f"the secret holds more than {_MAX_CERTIFICATES} certificates")
