@@ -1,1 +1,1 @@
-"""How bytes move between a remote and this machine; one protocol a package."""
+"""Clients for remote servers; one protocol per package."""

@@ -1,7 +1,8 @@
-"""What an IP address is: on the internet, nearer to us, or a service that tells who we are. Pure.
+"""Classify IP addresses: public, private, or a metadata service. Pure.
 
-An IPv6 address that stands for an IPv4 one is that one here: it leads to the same place. So is a
-host that a resolver takes for an address, however it is spelled: proxies get it as it is.
+An IPv6 address that represents an IPv4 address is treated as that address, because it leads to the
+same host. So is a host that a resolver would parse as an address in any spelling, because proxies
+get it unchanged.
 """
 
 import ipaddress
@@ -19,24 +20,24 @@ class OutOfReachError(OSError):
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
-        # What aiohttp tells of an OSError.
+        # aiohttp reads this attribute of an OSError.
         self.strerror = message
 
 
 def is_public(one: Address) -> bool:
-    """Tell whether an address is on the internet, and nobody's metadata service."""
+    """Tell whether an address is public, and not one of a metadata service."""
     if isinstance(one, ipaddress.IPv6Address) and one not in _UNICAST:
         return False
     return one.is_global and not one.is_multicast and not is_metadata(one)
 
 
 def is_metadata(one: Address) -> bool:
-    """Tell whether a cloud may have its metadata service there: link-local, or known for it."""
+    """Tell whether an address may be a cloud's metadata service: link-local, or a known one."""
     return one.is_link_local or any(one in network for network in _METADATA)
 
 
 def names_metadata(host: str) -> bool:
-    """Tell whether a name is one by which a cloud's metadata service goes."""
+    """Tell whether a name is one of a cloud's metadata service."""
     return _plain(host) in _METADATA_NAMES
 
 
@@ -79,7 +80,9 @@ _METADATA_NAMES: Final = frozenset(
     {"metadata.google.internal", "metadata.goog", "instance-data.ec2.internal"}
 )
 _UNICAST: Final = ipaddress.IPv6Network("2000::/3")
-"""What of IPv6 is given out for the internet; Python counts what nobody has as global."""
+"""The part of IPv6 that is allocated for the internet; Python also counts unallocated parts as
+global.
+"""
 _TRANSLATED: Final = tuple(
     ipaddress.IPv6Network(f"{prefix}/96")
     for prefix in (

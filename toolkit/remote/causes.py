@@ -1,8 +1,8 @@
-"""Why a connection failed, in our own words.
+"""Reasons of failed connections, with fixed texts.
 
-Python's texts begin with ``[Errno 111]``. Those of HTTP libraries quote what they read: a server's
-banner, a header, the address of a name. A tenant who chooses the address that is connected to could
-read from them what listens there. So a message has only the words of this table.
+Python's texts begin with ``[Errno 111]``. Those of HTTP libraries quote their input: the banner of
+a server, a header, the address of a name. A tenant who chooses the address of the connection could
+learn from them about other services. So a message contains only texts of this table.
 
 HTTP clients built on aiohttp use ``toolkit.remote.http.causes``, which adds aiohttp's exceptions;
 the workers that use this module do not load aiohttp.
@@ -48,7 +48,7 @@ def _system(error: Any) -> str:
 
 
 _WORDS: Final[tuple[tuple[type[BaseException], str | Callable[[Any], str]], ...]] = (
-    # A class comes before its base class; most of these are kinds of OSError.
+    # A class comes before its base class; most of these are subclasses of OSError.
     (OutOfReachError, str),
     (ssl.SSLCertVerificationError, _certificate),
     (ssl.SSLError, _tls),

@@ -39,7 +39,7 @@ class Known:
         self._public: OrderedDict[str, bool] = OrderedDict()
 
     def note(self, host: str, *, public: bool) -> None:
-        """Remember how a name was resolved; what was public once stays so."""
+        """Record the addresses of a host; a host that was public once counts as public."""
         self._public[host] = public or self._public.get(host, False)
         self._public.move_to_end(host)
         while len(self._public) > _KNOWN:
@@ -51,7 +51,7 @@ class Known:
         return addresses.is_public(literal) if literal else self._public.get(host, True)
 
     def reach(self, origin: str, target: str) -> Reach:
-        """Return how far the host ``origin`` may lead us (rules 1 and 2)."""
+        """Return the addresses to which the host ``origin`` may lead us (rules 1 and 2)."""
         far = origin != target and self.is_public(origin)
         return Reach.PUBLIC if far else Reach.NOT_METADATA
 
@@ -59,13 +59,14 @@ class Known:
 def connect(
     place: tuple[str, int], *, timeout: float, reach: Reach, known: Known | None = None
 ) -> socket.socket:
-    """Connect to the first of a host's addresses that answers, within ``timeout`` seconds in all.
+    """Connect to the first address of a host that answers, within ``timeout`` seconds in total.
 
-    The socket that is returned has that timeout for each step; ``known`` learns what the host is.
+    The returned socket has this timeout for each step; ``known`` records whether the host is
+    public.
 
     Raises:
-        OutOfReachError: any of its addresses is not within reach.
-        OSError: none answers, or there is no such host.
+        OutOfReachError: one of its addresses is not allowed.
+        OSError: no address answers, or there is no such host.
     """
     end = time.monotonic() + timeout
     host = place[0]
@@ -100,9 +101,9 @@ def require(host: str, found: Iterable[str], reach: Reach, known: Known | None =
 
 
 def literal_within(host: str, reach: Reach) -> bool:
-    """Tell whether a host that nobody resolves here is within reach.
+    """Tell whether a host that is not resolved here is allowed.
 
-    That is an address, or a name by which a metadata service goes: a proxy may resolve it.
+    It may be an address, or the name of a metadata service, which a proxy may resolve.
     """
     if addresses.names_metadata(host):
         return reach is Reach.ANYWHERE
@@ -111,7 +112,7 @@ def literal_within(host: str, reach: Reach) -> bool:
 
 
 def out_of(reach: Reach) -> str:
-    """Return what an address is that is not within reach."""
+    """Return a description of an address that is not allowed."""
     return "a private address" if reach is Reach.PUBLIC else "a metadata service's address"
 
 

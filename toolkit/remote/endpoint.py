@@ -1,4 +1,4 @@
-"""How a client authenticates itself to a server and the server to itself, whatever the protocol."""
+"""Authentication between a client and a server, for all protocols."""
 
 from dataclasses import dataclass, field, replace
 
@@ -8,11 +8,13 @@ from toolkit.remote.proxy import Proxy, basic
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Endpoint:
-    """Credentials for a server, what authenticates the server, and the proxy. Certificates are PEM.
+    """Credentials for a server, certificates to verify it, and the proxy. Certificates are PEM.
 
-    A registry's token service exchanges ``identity_token`` for tokens. ``plain_http`` allows a
-    server without TLS. ``private`` allows servers and proxies at private addresses. ``node`` is
-    only for the metadata service of the node, which no user may name and no proxy is asked for.
+    - ``identity_token`` is for a registry's token service, which exchanges it for tokens.
+    - ``plain_http`` allows a server without TLS.
+    - ``private`` allows servers and proxies at private addresses.
+    - ``node`` is only for the node's metadata service, which users cannot name and which no proxy
+      serves.
     """
 
     username: str | None = None
@@ -33,7 +35,7 @@ class Endpoint:
         """Return the value of the ``Authorization`` header.
 
         Raises:
-            AuthError: the token cannot stand in a header.
+            AuthError: the token is not valid in a header.
         """
         if self.bearer_token is not None:
             if not self.bearer_token.isascii() or not self.bearer_token.isprintable():
@@ -42,7 +44,7 @@ class Endpoint:
         return None if self.username is None else basic(self.username, self.password)
 
     def anonymous(self) -> "Endpoint":
-        """Return what remains towards another server: whom to trust, and the proxy."""
+        """Return the endpoint for another server: without credentials, with CA and proxy."""
         return Endpoint(
             ca=self.ca, proxy=self.proxy, plain_http=self.plain_http, private=self.private
         )

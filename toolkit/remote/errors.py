@@ -17,13 +17,14 @@ from toolkit.errors import TransientError
 class HttpError(TransientError):
     """A request failed.
 
-    ``status`` is 0 if there was no answer, ``origin`` whose answer it was: after a redirect that is
-    another server. ``retry_after`` is in seconds, if the server said when.
-    ``challenges`` are the values of ``WWW-Authenticate``; ``code`` is what a registry calls the
-    error, if it is a plain word.
+    - ``status`` is 0 without an answer. ``origin`` is the server that answered; after a redirect it
+      is another one.
+    - ``retry_after`` is in seconds, if the server stated it.
+    - ``challenges`` are the values of ``WWW-Authenticate``.
+    - ``code`` is a registry's code of the error, if it is a plain word.
     """
 
-    def __init__(  # noqa: PLR0913  # what an answer tells
+    def __init__(  # noqa: PLR0913  # the parts of an answer
         self,
         message: str,
         *,
@@ -43,6 +44,6 @@ class HttpError(TransientError):
 
 
 class AuthError(HttpError):
-    """The server refused us, or could not prove who it is, or a Secret is not what it should be."""
+    """The server refused the credentials or has an invalid certificate, or a Secret is invalid."""
 
     default_reason: ClassVar[str] = "AuthenticationFailed"

@@ -67,7 +67,7 @@ def from_environment(scheme: str, host: str, port: int) -> Proxy | None:
 
     ``HTTPS_PROXY``, ``HTTP_PROXY`` and ``NO_PROXY`` count.
     """
-    # Looked at first, because `getproxies` goes through the whole environment.
+    # Checked first, because `getproxies` reads the whole environment.
     name = f"{scheme}_proxy"
     if not (os.environ.get(name) or os.environ.get(name.upper())):
         return None
@@ -87,17 +87,16 @@ def basic(username: str, password: str | None) -> str:
 
 
 def text(data: Mapping[str, bytes], key: str) -> str | None:
-    """Return one line of text from a Secret, or nothing if it is empty.
+    """Return one line of text from a Secret; None if it is empty.
 
     Raises:
         AuthError: it is not one line of UTF-8.
-
     """
     value = data.get(key)
     if not value:
         return None
     try:
-        line = value.decode().rstrip("\r\n")  # What an editor or `echo` leaves behind.
+        line = value.decode().rstrip("\r\n")  # Editors and `echo` add a line break.
     except UnicodeDecodeError as exc:
         raise AuthError(f"'{key}' in the secret is not UTF-8 text") from exc
     if any(character in line for character in "\r\n\0"):

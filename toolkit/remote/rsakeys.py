@@ -1,8 +1,8 @@
-"""RSA keys that users put into Secrets, read within bounds.
+"""Load RSA keys from Secrets, with a limit of the cost.
 
-Loading a key checks whether its parts are primes, in the thread that runs the event loop.
-That takes 0.04 s for 2,048 bits, 0.3 s for 4,096 and 4.5 s for 8,192 (measured), so larger keys are
-refused by the length of their text. No service that signs in with such keys gives larger ones.
+Loading a key checks whether its parts are primes, and blocks the event loop. That takes 0.04 s for
+2,048 bits, 0.3 s for 4,096 and 4.5 s for 8,192 (measured), so larger keys are refused by the length
+of their text. No service for which such keys are used issues larger ones.
 """
 
 from typing import Final
@@ -20,10 +20,10 @@ class RSAKeyError(ValueError):
 
 
 def load(pem: bytes, password: bytes | None = None) -> RSAPrivateKey:
-    """Return the private key of a PEM text that holds nothing else.
+    """Return the private key of a PEM text without other content.
 
     Raises:
-        RSAKeyError: it holds none, or one that takes too long to check.
+        RSAKeyError: there is no key, or one that takes too long to check.
     """
     if len(pem.strip()) > LONGEST:
         raise RSAKeyError(f"is longer than {LONGEST} characters: use an RSA key of 4096 bits")

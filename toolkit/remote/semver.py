@@ -44,11 +44,10 @@ class Version:
 
     @classmethod
     def parse(cls, text: str) -> "Version":
-        """Read ``1.2.3``, ``v1.2.3-rc.1`` or ``1.2.3+build``.
+        """Parse ``1.2.3``, ``v1.2.3-rc.1`` or ``1.2.3+build``.
 
         Raises:
             ValueError: the text has none of these forms.
-
         """
         match = _VERSION.fullmatch(text) if len(text) <= MAX_LENGTH else None
         if match is None or not _valid_prerelease(match[4]):
@@ -57,7 +56,7 @@ class Version:
 
     @property
     def _order(self) -> tuple[object, ...]:
-        # A release comes after its pre-releases; numbers before words (semver.org, item 11).
+        # A release is above its pre-releases; numbers are below words (semver.org, item 11).
         parts = self.prerelease.split(".") if self.prerelease else []
         keys = tuple((0, int(part), "") if part.isdigit() else (1, 0, part) for part in parts)
         return self.major, self.minor, self.patch, not keys, keys
@@ -107,8 +106,8 @@ def highest(tags: Iterable[str], within: Range) -> str | None:
 def ranked(tags: Iterable[str], within: Range, *, most: int) -> list[str]:
     """Return the tags with the highest versions in the range, the highest first.
 
-    Of tags that differ only in build metadata the last in text order comes first, so that the
-    answer does not depend on the order in which a server lists them.
+    If tags differ only in build metadata, the last in text order comes first, so that the result
+    does not depend on the order in which a server lists them.
     """
     found = heapq.nlargest(most, _versions(tags, within))
     return [tag for _, tag in found]
@@ -126,7 +125,7 @@ def _versions(tags: Iterable[str], within: Range) -> Iterator[tuple[Version, str
 
 @dataclass(frozen=True, slots=True)
 class _Comparison:
-    """An operator and its bound; ``given`` says how many of the bound's three numbers were."""
+    """An operator and its bound; ``given`` is how many of the bound's three numbers were given."""
 
     operator: str
     bound: Version
@@ -181,7 +180,7 @@ def _not_equal(version: Version, bound: Version, given: int) -> bool:
 
 def _greater(version: Version, bound: Version, given: int) -> bool:
     if given in (1, 2):
-        # `>11` starts at 12 and `>11.1` at 11.2: what the bound leaves open is not above it.
+        # `>11` starts at 12 and `>11.1` at 11.2: numbers that the bound leaves out match any.
         return _numbers(version)[:given] > _numbers(bound)[:given]
     return version > bound
 

@@ -1,6 +1,6 @@
-"""What a process that talks to servers needs of the system: names, authorities, the way out.
+"""Files and variables of the system for network clients: names, authorities, proxies.
 
-A confined worker is given these, and nothing else that the operator has set or stored.
+A confined worker gets these, and no other settings of the operator.
 """
 
 import ssl
@@ -13,12 +13,12 @@ VARIABLES: Final = (
     *("SSL_CERT_FILE", "SSL_CERT_DIR"),  # OpenSSL
     *("LOCALDOMAIN", "RES_OPTIONS"),  # resolv.conf(5)
 )
-"""Of the environment."""
+"""Environment variables."""
 
 _FILES: Final = (
-    # How names are looked up: nsswitch.conf(5) and its neighbours.
+    # Name resolution: nsswitch.conf(5) and related files.
     *("/etc/nsswitch.conf", "/etc/resolv.conf", "/etc/hosts", "/etc/host.conf", "/etc/gai.conf"),
-    # What the links in Debian's and Fedora's directories of authorities lead to.
+    # Targets of the links in the CA directories of Debian and Fedora.
     *("/usr/share/ca-certificates", "/usr/local/share/ca-certificates"),
     "/etc/pki/ca-trust/extracted",
 )

@@ -13,11 +13,10 @@ from toolkit.remote.errors import AuthError
 def client_context(
     ca: bytes | None, certificate: bytes | None = None, key: bytes | None = None
 ) -> ssl.SSLContext:
-    """Return a context that trusts ``ca`` alone, or the system's CAs if there is none; all PEM.
+    """Return a context that trusts only ``ca``, or the system's CAs without it; all PEM.
 
     Raises:
-        AuthError: they are not PEM, or the key does not fit the certificate.
-
+        AuthError: the input is not PEM, or the key does not fit the certificate.
     """
     if not ca and not certificate:
         return _system_context()

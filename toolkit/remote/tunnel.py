@@ -93,7 +93,7 @@ def _connect_http(talk: _Talk, proxy: Proxy, host: str, port: int) -> None:
     talk.send(("\r\n".join(lines) + "\r\n\r\n").encode())
     answer = b""
     while b"\r\n\r\n" not in answer:
-        # A byte at a time: what follows the answer already belongs to the server.
+        # One byte at a time: bytes after the answer already belong to the server.
         answer += talk.receive(1)
         if len(answer) > _MAX_ANSWER:
             raise HttpError(f"the proxy did not answer the request for {host}:{port}")
@@ -101,7 +101,7 @@ def _connect_http(talk: _Talk, proxy: Proxy, host: str, port: int) -> None:
     if status == [b"407"]:
         raise AuthError("the proxy wants other credentials")
     if status != [b"200"]:
-        # Not the line itself: what a tenant calls a proxy may be any server.
+        # The line is not quoted: a tenant may name any server as proxy.
         known = len(status) == 1 and re.fullmatch(rb"[1-5][0-9]{2}", status[0])
         shown = f"HTTP {status[0].decode()}" if known else causes.NOT_HTTP
         raise HttpError(f"the proxy did not connect to {host}:{port}: {shown}")

@@ -1,7 +1,7 @@
-"""Sign in at a cloud without a password: as this process, or as an object's ServiceAccount.
+"""Authenticate at a cloud provider without a password: as this process, or as a ServiceAccount.
 
-What the platform says about a workload is exchanged at the cloud for credentials of minutes. The
-clouds are spoken to over HTTP, without their SDKs; ``cloud`` is the way in.
+A token of the platform about a workload is exchanged at the cloud for credentials that live for
+minutes. The requests are plain HTTP, without the SDKs of the clouds. Open ``cloud`` first.
 """
 
 from collections.abc import Callable, Mapping

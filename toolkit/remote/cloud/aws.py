@@ -1,6 +1,6 @@
 """AWS: logins for ECR and CodeCommit, keys for S3, access to EKS.
 
-Hosts are AWS's own: what an object names decides the region, never to whom a proof is shown.
+Hosts are AWS's own: an object can choose the region, but not the host that gets credentials.
 """
 
 import base64
@@ -43,7 +43,7 @@ _EKS_ARN: Final = re.compile(
 )
 _EKS_TOKEN_LIFE: Final = timedelta(minutes=14)
 _CODE_COMMIT_LIFE: Final = timedelta(minutes=14)
-"""AWS takes what was signed within a quarter of an hour."""
+"""AWS accepts a signature for a quarter of an hour."""
 _DESCRIPTION_LIFE: Final = timedelta(minutes=15)
 
 
@@ -69,7 +69,7 @@ class Aws:
     async def bucket(
         self, place: BucketPlace, who: Identity | None, proxy: Proxy | None
     ) -> SessionKeys | Bearer:
-        """Return keys for S3, at whatever endpoint: anybody may see a signature."""
+        """Return keys for S3, for any endpoint, because a signature may be shown to any server."""
         keys = AwsKeys(services=self.services)
         region = checked_region(place.region) if place.region else await keys.region()
         return await keys.get(who, region=region, sts=place.sts, proxy=proxy)
@@ -103,7 +103,7 @@ class Aws:
     async def cluster(
         self, named: ClusterName, who: Identity | None, proxy: Proxy | None
     ) -> ClusterAccess:
-        """Return how to enter an EKS cluster (``arn:aws:eks:…:cluster/<name>``)."""
+        """Return the access to an EKS cluster (``arn:aws:eks:…:cluster/<name>``)."""
         found = _EKS_ARN.fullmatch(named.cluster)
         if not found:
             raise ForeignHostError(f"'{named.cluster}' is not the ARN of an EKS cluster")

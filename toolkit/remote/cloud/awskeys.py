@@ -1,8 +1,9 @@
-"""AWS: which keys to sign with, and where its services are.
+"""AWS: keys for signatures, and the addresses of its services.
 
-This process is who its surroundings say, in the order of AWS's SDKs: keys in the environment, a
-web identity (IRSA), the container's credentials (EKS Pod Identity, ECS), the node's role (IMDSv2).
-Profiles and credential processes are not read. A ServiceAccount is the role in its annotation.
+The identity of this process comes from its environment, in the order of AWS's SDKs: keys in
+environment variables, a web identity (IRSA), the container's credentials (EKS Pod Identity, ECS),
+the node's role (IMDSv2). Profiles and credential processes are not used. The identity of a
+ServiceAccount is the role in its annotation.
 """
 
 import html
@@ -49,7 +50,7 @@ def suffix_of(region: str) -> str:
 
 
 def checked_region(region: str) -> str:
-    """Check the name of a region, which becomes part of host names, and return it.
+    """Return the name of a region, which becomes part of host names, if it is valid.
 
     Raises:
         ForeignHostError: the text is not the name of a region.
@@ -77,10 +78,10 @@ class AwsKeys:
         return f"https://{host or service}.{region}.{suffix_of(region)}", False
 
     async def region(self) -> str:
-        """Return the region that this process runs in.
+        """Return the region in which this process runs.
 
         Raises:
-            CloudError: nobody says.
+            CloudError: the region is unknown.
         """
         named = self.services.variable("AWS_REGION", "AWS_DEFAULT_REGION")
         if named:
@@ -117,7 +118,7 @@ class AwsKeys:
         default = self.endpoint("sts", region)
         if not given or given.rstrip("/") == default[0]:
             return default
-        # The identity's token goes there: an object must not be able to send it elsewhere.
+        # The token of the identity is sent there, so an object must not choose the address.
         parts = urlsplit(given)
         host, _, _ = (parts.hostname or "").partition(":")
         for _, suffix in _SUFFIXES:
@@ -147,7 +148,7 @@ class AwsKeys:
             return await self._container()
         return await self._node_keys()
 
-    async def _assume(  # noqa: PLR0913  # who becomes what, where
+    async def _assume(  # noqa: PLR0913  # the parts of the request
         self,
         who: str,
         *,
@@ -215,7 +216,7 @@ class AwsKeys:
         return _from_json(web.decoded(answer.encode(), purpose=purpose), purpose=purpose)
 
     async def _node(self, path: str, *, purpose: str) -> str:
-        """Ask the metadata service of the node, with a token of its own (IMDSv2)."""
+        """Query the metadata service of the node, with a session token (IMDSv2)."""
         if self.services.variable("AWS_EC2_METADATA_DISABLED").lower() == "true":
             raise CloudError(purpose)
         base = self.services.variable("AWS_EC2_METADATA_SERVICE_ENDPOINT").rstrip("/") or _NODE

@@ -102,7 +102,7 @@ class Azure:
     async def cluster(
         self, named: ClusterName, who: Identity | None, proxy: Proxy | None
     ) -> ClusterAccess:
-        """Return how to enter an AKS cluster (``/subscriptions/…/managedClusters/<name>``)."""
+        """Return the access to an AKS cluster (``/subscriptions/…/managedClusters/<name>``)."""
         found = _CLUSTER.fullmatch(named.cluster)
         if not found:
             raise ForeignHostError(f"'{named.cluster}' is not the resource id of an AKS cluster")
@@ -154,7 +154,7 @@ def _below(host: str, suffix: str) -> bool:
 
 
 def _end(token: str) -> datetime | None:
-    """Return when a JWT ends, as it says itself; its issuer just made it."""
+    """Return the expiry in a JWT that its issuer has just created."""
     try:
         payload = token.split(".")[1]
         decoded = base64.urlsafe_b64decode(payload + "=" * (-len(payload) % 4))

@@ -1,8 +1,8 @@
 """Azure: tokens of Microsoft Entra ID for a scope.
 
-This process is who its surroundings say: a federated token (AKS Workload Identity) or a secret in
-the environment, else the managed identity of the node. A ServiceAccount is the application in its
-annotations.
+The identity of this process comes from its environment: a federated token (AKS Workload Identity),
+a secret in environment variables, or the managed identity of the node. The identity of a
+ServiceAccount is the application in its annotations.
 """
 
 import re
@@ -30,7 +30,7 @@ _DAY: Final = 86400
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """One of Microsoft's clouds: where it lets in, and under which names its services stand."""
+    """One of Microsoft's clouds: its authority, and the domains of its services."""
 
     authority: str
     manager: str
@@ -98,7 +98,7 @@ class AzureTokens:
         """Return a token of an identity for ``scope``.
 
         Raises:
-            CloudError: there is no identity, or Entra ID does not let it in.
+            CloudError: there is no identity, or Entra ID refuses it.
         """
 
         async def fetch() -> Bearer:
@@ -190,7 +190,7 @@ class AzureTokens:
 
 
 def lifetime(answer: web.Json, purpose: str) -> timedelta:
-    """Read ``expires_in`` of an OAuth answer; the node's comes as text.
+    """Return ``expires_in`` of an OAuth answer; the metadata service sends it as text.
 
     Raises:
         CloudError: it is not a number of seconds.

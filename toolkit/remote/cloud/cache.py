@@ -1,7 +1,7 @@
-"""Credentials that are kept: each is asked for once, by one, and again before it ends.
+"""A cache of credentials: each is requested once for all callers, and renewed before it expires.
 
-Anyone who comes while it is asked for waits for the same answer. A refusal is told again for some
-seconds without asking. While the issuer is out of reach, what still lives is still used.
+Concurrent callers wait for the same request. An error is returned again for some seconds without a
+request. While the issuer is unreachable, credentials that are still valid are used.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ from toolkit.errors import PenstockError
 
 
 class Expiring(Protocol):
-    """What is kept."""
+    """A credential with an expiry."""
 
     @property
     def expires_at(self) -> datetime:
@@ -40,7 +40,7 @@ EVICTIONS: Final = prom.Counter("gotk_token_cache_evictions", "Tokens that made 
 ITEMS: Final = prom.Gauge("gotk_token_cached_items", "Tokens that are kept.")
 
 _SHARE: Final = 0.8
-"""Of its life, after which a credential is renewed (Flux: pkg/cache, TokenCache)."""
+"""The fraction of its life after which a credential is renewed (Flux: pkg/cache, TokenCache)."""
 _REFUSED: Final = timedelta(seconds=10)
 _LONG_AGO: Final = datetime.min.replace(tzinfo=UTC)
 _NEW: Final = timedelta(minutes=1)
@@ -65,17 +65,17 @@ class TokenCache:
     async def get(
         self, operation: str, key: tuple[Hashable, ...], fetch: Callable[[], Awaitable[T]]
     ) -> T:
-        """Return what is kept under ``operation`` and ``key``, or what ``fetch`` brings.
+        """Return the credential cached under ``operation`` and ``key``, or that of ``fetch``.
 
-        The key must hold everything that decides about the credential.
+        The key must contain everything that determines the credential.
 
         Raises:
-            PenstockError: what ``fetch`` raises, or raised a few seconds ago.
+            PenstockError: an error of ``fetch``, now or a few seconds ago.
         """
         if self._size <= 0:
             return await _counted(fetch)
         slot = self._slot((operation, *key))
-        # One at a time: a hundred objects of one identity must not ask for a hundred tokens.
+        # One at a time: a hundred objects with one identity need only one token.
         async with slot.lock:
             kind = "cache_hit" if slot.fresh(self.now()) else "cache_miss"
             EVENTS.labels(kind, "", "", "", operation).inc()
@@ -84,10 +84,10 @@ class TokenCache:
             return cast("T", slot.value)
 
     def drop(self, value: Expiring) -> bool:
-        """Forget a credential that was refused; tell whether another one may help.
+        """Drop a refused credential; return whether a new one may help.
 
-        One that is new is kept: anyone who is refused with it is refused for another reason, and
-        must not make everybody else ask again.
+        A new credential is kept: if it is refused there is another reason, and other callers must
+        not request it again.
         """
         before = self.now() - _NEW
         kept = [key for key, slot in self._slots.items() if slot.value is value]
@@ -127,7 +127,7 @@ class TokenCache:
 
 @dataclass(slots=True)
 class _Slot:
-    """A credential that is kept, or why there is none, and those who wait for it."""
+    """A cached credential or error, and the lock for its callers."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     value: Expiring | None = field(default=None, repr=False)

@@ -1,6 +1,6 @@
-"""The way in for ``spec.provider``: credentials for registries, buckets, Git and clusters.
+"""Credentials for ``spec.provider``: for registries, buckets, Git servers and clusters.
 
-Anyone who uses one and is refused gives it back with ``drop``, and asks once more if that says so.
+If a server refuses a credential, call ``drop``, and request a new one if ``drop`` returns true.
 """
 
 import os
@@ -31,12 +31,14 @@ _ANYBODY: Final = Endpoint()
 
 
 class Cloud:
-    """Signs in as an ``Identity``, or as this process where that is ``None``.
+    """Requests credentials as an ``Identity``, or as this process if it is None.
 
-    ``trust`` is the operator's CA and proxy towards the clouds; ``environment`` says who this
-    process is. An object's ``proxy`` is used towards them, its CA never (see ``web``). ``own_ca``
-    is whether it brings a CA for the server that is to get the credential: none of this process's
-    is given then. ``services`` are for sign-ins without a method here (key services).
+    - ``trust`` is the operator's CA and proxy for the clouds.
+    - ``environment`` determines the identity of this process.
+    - An object's ``proxy`` is used for requests to the clouds, but never its CA (see ``web``).
+    - ``own_ca`` tells that the object has a CA for the server that will get the credential. Then no
+      credential of this process is given.
+    - ``services`` are for credentials without a method here (key services).
     """
 
     def __init__(
@@ -73,14 +75,14 @@ class Cloud:
         """Return a login for a registry; ``host`` may have a port.
 
         Raises:
-            CloudError: the cloud gives none.
-            ForeignHostError: the registry is not the provider's, or its certificate is not to be
-                one that everybody trusts.
+            CloudError: the cloud issues none.
+            ForeignHostError: the registry is not the provider's, or the object has its own CA for
+                it.
         """
         _check(who, own_ca=own_ca)
         return await self._provider(provider).registry(host.lower(), who, proxy)
 
-    async def bucket(  # noqa: PLR0913  # which bucket, and who asks
+    async def bucket(  # noqa: PLR0913  # the bucket, and the identity
         self,
         provider: str,
         endpoint: str,
@@ -92,14 +94,14 @@ class Cloud:
         own_ca: bool = False,
         plain_http: bool = False,
     ) -> SessionKeys | Bearer:
-        """Return keys for S3, else a bearer token; ``endpoint`` is a URL or a host.
+        """Return keys for S3, or a bearer token; ``endpoint`` is a URL or a host.
 
-        ``plain_http`` is whether a host is asked without TLS.
+        ``plain_http`` allows a host without TLS.
 
         Raises:
-            CloudError: the cloud gives none.
-            ForeignHostError: the endpoint, the region or ``sts`` is not the provider's, or it is
-                not to prove who it is with a certificate that everybody trusts.
+            CloudError: the cloud issues none.
+            ForeignHostError: the endpoint, the region or ``sts`` is not the provider's, or the
+                object has its own CA for it.
         """
         place = BucketPlace(endpoint=endpoint, region=region, sts=sts)
         found = await self._provider(provider).bucket(place, who, proxy)
@@ -124,9 +126,9 @@ class Cloud:
         """Return credentials for a repository.
 
         Raises:
-            CloudError: the cloud gives none.
-            ForeignHostError: the repository is not the provider's, or its certificate is not to be
-                one that everybody trusts.
+            CloudError: the cloud issues none.
+            ForeignHostError: the repository is not the provider's, or the object has its own CA for
+                it.
         """
         _check(who, own_ca=own_ca)
         return await self._provider(provider).git(url, who, proxy)
@@ -140,12 +142,11 @@ class Cloud:
         proxy: Proxy | None = None,
         own_ca: bool = False,
     ) -> Bearer:
-        """Return a token to send events with, for a type of Provider; ``url`` is where they go.
+        """Return a token to send events for a type of Provider to ``url``.
 
         Raises:
-            CloudError: the cloud gives none.
-            ForeignHostError: the URL is not the provider's, or its certificate is not to be one
-                that everybody trusts.
+            CloudError: the cloud issues none.
+            ForeignHostError: the URL is not the provider's, or the object has its own CA for it.
         """
         _check(who, own_ca=own_ca)
         return await streams.TOKENS[kind](self.services, url, who, proxy)
@@ -158,12 +159,12 @@ class Cloud:
         *,
         proxy: Proxy | None = None,
     ) -> ClusterAccess:
-        """Return where a cluster's API server is, and a token for it.
+        """Return the address of a cluster's API server, and a token for it.
 
         Raises:
-            CloudError: the cloud gives none, or does not know the address.
-            ForeignHostError: the name is not one of the provider's, or it is to prove who it is
-                with another CA than the cloud names.
+            CloudError: the cloud issues none, or the cluster does not have the address.
+            ForeignHostError: the name is not one of the provider's, or the object has its own CA
+                for it.
         """
         _check(who, own_ca=named.ca is not None)
         return await self._provider(provider).cluster(named, who, proxy)
@@ -183,7 +184,7 @@ class Cloud:
 
 
 def _check(who: Identity | None, *, own_ca: bool) -> None:
-    """Keep this process' identity from those who choose both the way and whom to trust on it."""
+    """Refuse this process' identity to objects that choose both the server and its CA."""
     if who is None and own_ca:
         raise ForeignHostError(
             "a CA of the object's own does not go with the identity of this process: name an"

@@ -1,7 +1,7 @@
-"""Which endpoint of a cluster to enter, among those that its cloud names.
+"""Choose the endpoint of a cluster, among those that its cloud provider returns.
 
-An address in a ConfigMap only chooses: a token that is good for the cluster, or for the whole
-cloud, is never sent to a server that the cloud does not know.
+An address in a ConfigMap can only choose among them: a token for the cluster, or for the whole
+cloud, is never sent to a server that the cloud provider does not list.
 """
 
 import base64
@@ -14,9 +14,9 @@ from toolkit.remote.cloud.identity import ClusterAccess, ClusterName
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Description:
-    """The endpoints of a cluster, the usual one first, each with its CA as PEM.
+    """The endpoints of a cluster, the default first, each with its CA as PEM.
 
-    No CA means that the endpoint's certificate is one that everybody trusts.
+    Without a CA, the certificate of the endpoint is publicly trusted.
     """
 
     endpoints: tuple[tuple[str, bytes | None], ...] = field(repr=False)
@@ -26,7 +26,7 @@ class Description:
 def access(
     named: ClusterName, found: Description, *, token: str, expires_at: datetime
 ) -> ClusterAccess:
-    """Return the access by the endpoint whose address is named, or else by the usual one.
+    """Return the access by the named endpoint, or by the default.
 
     Raises:
         CloudError: the cluster has no such endpoint.

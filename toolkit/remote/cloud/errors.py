@@ -20,6 +20,6 @@ class CloudError(TransientError):
 
 
 class ForeignHostError(StalledError):
-    """What the object names does not belong to its provider, so it gets no credentials of that."""
+    """The host that the object names does not belong to its provider, so it gets no credentials."""
 
     default_reason: ClassVar[str] = "InvalidProviderConfiguration"

@@ -73,7 +73,7 @@ class Gcp:
     async def cluster(
         self, named: ClusterName, who: Identity | None, proxy: Proxy | None
     ) -> ClusterAccess:
-        """Return how to enter a GKE cluster (``projects/…/locations/…/clusters/<name>``)."""
+        """Return the access to a GKE cluster (``projects/…/locations/…/clusters/<name>``)."""
         if not _CLUSTER.fullmatch(named.cluster):
             raise ForeignHostError(f"'{named.cluster}' is not the name of a GKE cluster")
         tokens = GcpTokens(services=self.services)

@@ -1,10 +1,10 @@
 """Google Cloud: access tokens.
 
-This process is who its surroundings say: the workload identity federation that
-``GOOGLE_APPLICATION_CREDENTIALS`` describes, else the account of the metadata server. A
-ServiceAccount is a principal of the cluster's workload identity pool, on GKE, or of the provider in
-its annotation elsewhere; with an e-mail address in an annotation, that account of Google.
-Keys of Google's accounts in files are not read: the point is to have none.
+The identity of this process comes from its environment: the workload identity federation in
+``GOOGLE_APPLICATION_CREDENTIALS``, or the account of the metadata server. The identity of a
+ServiceAccount is a principal of the cluster's workload identity pool on GKE, or of the provider in
+its annotation elsewhere; or the Google account with the e-mail address in an annotation. Key files
+of Google accounts are not supported, because this module is for identities without keys.
 """
 
 import json
@@ -51,7 +51,7 @@ class _Pool:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Exchange:
-    """What is exchanged for what; ``email`` empty is the federated principal itself."""
+    """The input of a token exchange; with an empty ``email`` the result is for the principal."""
 
     who: str
     audience: str
@@ -79,7 +79,7 @@ class GcpTokens:
         """Return a token of an identity.
 
         Raises:
-            CloudError: there is no identity, or Google does not let it in.
+            CloudError: there is no identity, or Google refuses it.
         """
 
         async def fetch() -> Bearer:

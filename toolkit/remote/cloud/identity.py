@@ -1,4 +1,4 @@
-"""Who asks a cloud, and what it gives: values that pass between clusters, clouds and sources.
+"""Identities at cloud providers, and credentials: values without IO.
 
 Secrets never show in a ``repr``. Times are in UTC.
 """
@@ -11,7 +11,7 @@ from typing import Protocol
 
 
 class TokenSource(Protocol):
-    """Gets a token that says who an account is."""
+    """Returns a token that proves the identity of an account."""
 
     async def __call__(self, *audiences: str) -> str:
         """Return a JWT for these audiences, which lives for some minutes at least."""
@@ -20,10 +20,10 @@ class TokenSource(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """A ServiceAccount, as which an object wants to be seen; ``None`` elsewhere is this process.
+    """A ServiceAccount as the identity of an object; elsewhere None means this process.
 
-    The ``uid`` tells it from one of the same name before it; ``annotations`` name what it is at
-    each cloud.
+    The ``uid`` distinguishes it from an earlier one with the same name; ``annotations`` name its
+    identities at clouds.
     """
 
     namespace: str
@@ -37,13 +37,13 @@ class Identity:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Return what its credentials are kept by: they change when its annotations do."""
+        """Return the cache key of its credentials, which changes with its annotations."""
         said = repr(sorted(self.annotations.items())).encode()
         return self.namespace, self.name, self.uid, hashlib.sha256(said).hexdigest()
 
 
 def key_of(who: Identity | None) -> tuple[str, ...]:
-    """Return what credentials are kept by; those of this process have the empty key."""
+    """Return the cache key of credentials; it is empty for this process."""
     return who.key if who else ()
 
 
@@ -51,7 +51,7 @@ def key_of(who: Identity | None) -> tuple[str, ...]:
 class Login:
     """A user name and a password, for a registry or a Git server.
 
-    ``origin`` is what it was made of, where that is what is kept.
+    ``origin`` is the credential from which it was derived, if that one is cached.
     """
 
     username: str
@@ -80,7 +80,7 @@ class SessionKeys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BucketPlace:
-    """Where a bucket is, as ``spec`` says; ``sts`` is who changes tokens for keys there."""
+    """The address of a bucket in ``spec``; ``sts`` is the service that issues keys for tokens."""
 
     endpoint: str
     region: str = ""
@@ -89,10 +89,10 @@ class BucketPlace:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterName:
-    """Which cluster is meant, as the ConfigMap of ``spec.kubeConfig.configMapRef`` says.
+    """The cluster in the ConfigMap of ``spec.kubeConfig.configMapRef``.
 
-    ``cluster`` is the cloud's name of it. ``address`` chooses among its endpoints, ``ca`` (PEM)
-    replaces the authority that the cloud names.
+    ``cluster`` is its name at the cloud provider. ``address`` chooses among its endpoints, ``ca``
+    (PEM) replaces its authority.
     """
 
     cluster: str
@@ -102,7 +102,7 @@ class ClusterName:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ClusterAccess:
-    """Where a cluster's API server is, whom to trust there, and the token to enter with."""
+    """The address and the CA of a cluster's API server, and a token for it."""
 
     server: str
     ca: bytes | None = field(repr=False)
@@ -111,5 +111,5 @@ class ClusterAccess:
 
 
 def host_of(address: str) -> str:
-    """Return host and port in lower case, of a URL or of what is that already."""
+    """Return host and port in lower case, from a URL or a host."""
     return address.partition("://")[2].partition("/")[0].lower() or address.lower()

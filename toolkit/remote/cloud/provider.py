@@ -1,4 +1,4 @@
-"""What a cloud must be able to do to become a ``spec.provider``."""
+"""The interface of a cloud provider for ``spec.provider``."""
 
 from typing import Protocol
 
@@ -15,10 +15,10 @@ from toolkit.remote.proxy import Proxy
 
 
 class Provider(Protocol):
-    """Gives credentials for the four things that objects name.
+    """Issues credentials for registries, buckets, repositories and clusters.
 
-    All raise CloudError if the cloud gives none, and ForeignHostError if what is named is not one
-    of its own.
+    All methods raise CloudError if the cloud issues none, and ForeignHostError if the named host is
+    not the provider's.
     """
 
     async def registry(self, host: str, who: Identity | None, proxy: Proxy | None) -> Login:
@@ -38,5 +38,5 @@ class Provider(Protocol):
     async def cluster(
         self, named: ClusterName, who: Identity | None, proxy: Proxy | None
     ) -> ClusterAccess:
-        """Return how to enter a cluster."""
+        """Return the access to a cluster."""
         ...

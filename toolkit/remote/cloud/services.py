@@ -1,4 +1,4 @@
-"""What every provider works with: the web, the tokens that are kept, the process's environment."""
+"""Services shared by all providers: HTTP, the cache of tokens, and the environment."""
 
 import asyncio
 from collections.abc import Callable, Mapping
@@ -12,14 +12,14 @@ from toolkit.remote.cloud.errors import CloudError
 from toolkit.remote.cloud.web import Web
 
 UNKNOWN_LIFE: Final = timedelta(hours=1)
-"""How long a credential is taken to live whose issuer does not say."""
+"""The assumed life of a credential whose issuer does not state it."""
 
 _MAX_FILE: Final = 1 << 20
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Handed to each provider; ``environment`` is where the operator says who this process is."""
+    """The services of a provider; ``environment`` determines the identity of this process."""
 
     web: Web
     cache: TokenCache
@@ -27,14 +27,14 @@ class Services:
     now: Callable[[], datetime]
 
     def variable(self, *names: str) -> str:
-        """Return the first of these environment variables that is set, else nothing."""
+        """Return the first of these environment variables that is set, or empty."""
         return next((self.environment[name] for name in names if self.environment.get(name)), "")
 
     async def file(self, path: str, *, named_by: str) -> str:
-        """Return the text of a file that the platform mounts and renews.
+        """Return the text of a file that the platform mounts and updates.
 
         Raises:
-            CloudError: it cannot be read; ``named_by`` is the variable to look at.
+            CloudError: the file cannot be read; the message names the variable ``named_by``.
         """
 
         def load() -> str:

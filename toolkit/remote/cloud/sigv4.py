@@ -1,8 +1,8 @@
 """AWS Signature Version 4: prove that a request comes from the holder of a secret key.
 
-Pure: nothing is sent and no clock is read. Rules: docs.aws.amazon.com, "Create a signed AWS API
-request" (IAM User Guide) and, for S3's two deviations, "Authenticating Requests" (S3 API).
-Chunked uploads and the asymmetric variant (SigV4a) are not spoken.
+Pure: nothing is sent and no clock is read. The rules are in docs.aws.amazon.com, "Create a signed
+AWS API request" (IAM User Guide) and, for S3's two differences, "Authenticating Requests" (S3 API).
+Chunked uploads and the asymmetric variant (SigV4a) are not supported.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ _EMPTY: Final = hashlib.sha256(b"").hexdigest()
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Keys:
-    """What signs: an access key and its secret, of a session if there is a token."""
+    """The signing keys: an access key and its secret; with a token, of a session."""
 
     access_key: str
     secret_key: str = field(repr=False)
@@ -46,10 +46,10 @@ class Signer:
         headers: Mapping[str, str] | None = None,
         body: bytes | None = b"",
     ) -> dict[str, str]:
-        """Return the headers to send: those given, and those that prove who sends them.
+        """Return the headers to send: the given ones, and those with the signature.
 
-        The URL must be sent as it is given, its path and query percent-encoded. A ``body`` of None
-        is one that is not read for the signature (``UNSIGNED-PAYLOAD``; S3 only).
+        The URL must be sent unchanged, with percent-encoded path and query. With ``body`` None, the
+        signature does not cover the body (``UNSIGNED-PAYLOAD``; S3 only).
         """
         stamp = _stamp(now)
         content = UNSIGNED_PAYLOAD if body is None else hashlib.sha256(body).hexdigest()
@@ -76,9 +76,9 @@ class Signer:
         seconds: int,
         headers: Mapping[str, str] | None = None,
     ) -> str:
-        """Return the URL with the proof in its query, good for ``seconds``.
+        """Return the URL with the signature in its query, valid for ``seconds``.
 
-        Anyone who uses it must send ``headers`` too.
+        A client that uses it must also send ``headers``.
         """
         stamp = _stamp(now)
         signed = {"host": urlsplit(url).netloc, **(headers or {})}
@@ -122,7 +122,7 @@ class Signer:
     def _path(self, path: str) -> str:
         if self.service == "s3":
             return quote(unquote(path or "/"), safe="/-_.~")
-        # Everywhere else the path is normalised, and what is encoded once is encoded again.
+        # For other services the path is normalised and encoded twice.
         kept: list[str] = []
         for part in path.split("/"):
             if part == "..":

@@ -1,8 +1,8 @@
-"""Ask a cloud's services: one bounded answer, and errors that say whose identity it was about.
+"""Requests to the services of a cloud: bounded answers, and errors that name the identity.
 
-The services are trusted by the system's CAs, or by what the operator says, and never by a CA that
-an object brings: anyone who chose both proxy and CA would read the tokens of this process. An
-object's proxy is used, because through TLS it sees names only, but not for metadata services on the
+The services must have certificates of the system's CAs, or of the operator's, but never of an
+object's CA: a user who chose both proxy and CA could read the tokens of this process. An object's
+proxy is used, because through TLS it sees only host names, but not for metadata services on the
 node.
 """
 
@@ -28,12 +28,12 @@ _FORM: Final = "application/x-www-form-urlencoded"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Web:
-    """How clouds are reached: ``trust`` is the operator's CA and proxy, if any."""
+    """The connection to clouds: ``trust`` is the operator's CA and proxy, if any."""
 
     http: Http
     trust: Endpoint
 
-    async def ask(  # noqa: PLR0913  # the parts of a request, and what it is for
+    async def ask(  # noqa: PLR0913  # the parts of a request, and its purpose
         self,
         method: str,
         url: str,
@@ -65,10 +65,10 @@ class Web:
         purpose: str,
         headers: Mapping[str, str] = MappingProxyType({}),
     ) -> bytes:
-        """Return what the node's metadata service says; no proxy and no TLS is between.
+        """Return the answer of the node's metadata service, without a proxy and without TLS.
 
         Raises:
-            CloudError: it is not there, or refuses.
+            CloudError: the service does not exist, or refuses.
         """
         return await self._send(
             method,

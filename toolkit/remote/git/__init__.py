@@ -1,1 +1,1 @@
-"""Git without a git program: what a checkout needs, spoken by workers that can be killed."""
+"""Git without a git program, for checkouts and pushes, in workers that can be killed."""

@@ -20,7 +20,7 @@ __all__ = ["GitAuth", "Proxy", "Scheme"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitAuth:
-    """How to prove who we are, and to know whom we talk to. Keys and certificates are PEM."""
+    """Credentials, and data to verify the server. Keys and certificates are PEM."""
 
     username: str | None = None
     password: str | None = field(default=None, repr=False)
@@ -60,9 +60,9 @@ class GitAuth:
         return replace(self, proxy=way)
 
     def for_url(self, url: GitUrl, *, top: GitUrl) -> "GitAuth":
-        """Return what may be shown to ``url`` of the credentials that were given for ``top``.
+        """Return the credentials given for ``top`` that may be sent to ``url``.
 
-        Another origin gets none of them; the proxy is ours and stays.
+        Another origin gets none of them; the proxy stays.
         """
         return self if url.origin == top.origin else GitAuth(proxy=self.proxy)
 

@@ -1,7 +1,7 @@
-"""A repository at its server, and what both directions share: dial it, list it, receive a pack.
+"""A repository at its server: connect, list references, and receive a pack.
 
-``fetch`` and ``push`` say what they want of it. An error here names the address without its user
-information, and quotes nothing that came instead of Git's protocol.
+``fetch`` and ``push`` use it. Errors name the address without its user information, and quote
+nothing that is not Git's protocol.
 """
 
 import traceback
@@ -27,12 +27,12 @@ from toolkit.remote.git.url import GitUrl
 from toolkit.remote.proxy import Proxy, from_environment
 
 Choice = Callable[[Mapping[Ref, ObjectID]], Sequence[ObjectID]]
-"""Returns which objects to ask for, given a server's references."""
+"""Returns the objects to request, given the references of a server."""
 
 
 @dataclass(frozen=True, slots=True)
 class Repository:
-    """Where one repository is, what it may be told, and how it is dialled."""
+    """The address of a repository, its credentials, and its connections."""
 
     url: GitUrl
     auth: GitAuth
@@ -100,7 +100,7 @@ def list_refs(client: GitClient, url: GitUrl, prefixes: Sequence[str]) -> dict[s
     }
 
 
-def receive(  # noqa: PLR0913  # what a request for a pack consists of
+def receive(  # noqa: PLR0913  # the parts of a request for a pack
     client: GitClient,
     url: GitUrl,
     choice: Choice,
@@ -111,10 +111,10 @@ def receive(  # noqa: PLR0913  # what a request for a pack consists of
     alone: bool,
     keep: Path | None = None,
 ) -> Pack | None:
-    """Receive the chosen objects into a file at ``path``; ``None`` if the server sent nothing.
+    """Receive the chosen objects into a file at ``path``; None if the server sent nothing.
 
-    ``alone`` takes commits without the history before them. When this returns the file is gone, or
-    lies at ``keep``.
+    ``alone`` requests commits without their history. Afterwards the file is removed, or moved to
+    ``keep``.
     """
 
     def choose(refs: Mapping[Ref, ObjectID], depth: int | None = None) -> list[ObjectID]:  # noqa: ARG001  # dulwich's signature
@@ -173,7 +173,7 @@ _QUOTING: Final = (
 
 @contextmanager
 def translated(client: GitClient, url: GitUrl, *, service: Service = FETCH) -> Iterator[None]:
-    """Turn what dulwich raises for a broken conversation into an error of ours."""
+    """Convert the errors of dulwich for a broken conversation into our errors."""
     try:
         yield
     except GitProtocolError as exc:
@@ -185,13 +185,13 @@ def translated(client: GitClient, url: GitUrl, *, service: Service = FETCH) -> I
         raise GitError(f"cannot {service.verb} '{url}': {told}") from exc
     except (AssertionError, IndexError, KeyError, ValueError) as exc:
         if not _raised_by_dulwich(exc):
-            raise  # a defect of ours, which is not the server's fault
-        # What it said instead is quoted nowhere: anything may stand at the address.
+            raise  # This is a bug of ours, not an error of the server.
+        # The answer is not quoted: the address may be that of any service.
         raise GitError(f"'{url}' does not speak Git's protocol") from exc
 
 
 def _raised_by_dulwich(error: BaseException) -> bool:
-    """Tell whether dulwich, and not a function of ours that it called, could not go on."""
+    """Tell whether dulwich raised an error, and not one of our functions that it called."""
     frames = traceback.walk_tb(error.__traceback__)
     names = (str(frame.f_globals.get("__name__")).partition(".")[0] for frame, _ in frames)
     return [name for name in names if name in ("dulwich", "toolkit")][-1:] == ["dulwich"]

@@ -72,11 +72,10 @@ def chunks(content: Body) -> Iterator[bytes]:
 
 
 def apply(base: Body, delta: Body, *, scratch: Path, limit: int) -> Body:
-    """Return what ``delta`` makes of ``base``.
+    """Return the result of applying ``delta`` to ``base``.
 
     Raises:
         GitError: the delta is damaged, or its result is larger than ``limit`` bytes.
-
     """
     reader = _Reader(delta)
     base_size, result_size = reader.number(), reader.number()
@@ -100,7 +99,7 @@ def apply(base: Body, delta: Body, *, scratch: Path, limit: int) -> Body:
 
 
 def _patch(base: Body, reader: "_Reader") -> Iterator[bytes]:
-    # What a copy would read behind the base is missing from the result, whose size is checked.
+    # A copy beyond the end of the base makes the result too short, and its size is checked.
     while not reader.at_end():
         op = reader.byte()
         if op == 0:

@@ -1,4 +1,4 @@
-"""How a Git server is dialled: which addresses it may have, and through which proxy."""
+"""Connections to Git servers: allowed addresses, and the proxy."""
 
 import socket
 from dataclasses import dataclass
@@ -12,10 +12,9 @@ from toolkit.remote.proxy import Proxy
 
 @dataclass(slots=True, kw_only=True)
 class Dial:
-    """Opens the connections of one repository; ``reach`` grows narrower where a server leads on.
+    """Opens the connections of one repository; ``reach`` may become narrower after a redirect.
 
-    ``known`` is shared by all repositories of a checkout. Names are the proxy's to resolve, where
-    there is one.
+    ``known`` is shared by all repositories of a checkout. With a proxy, the proxy resolves names.
     """
 
     reach: Reach

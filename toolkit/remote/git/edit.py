@@ -1,7 +1,7 @@
-"""A new tree from an old one: some files written, all else named by the ids that it had.
+"""Make a new tree from an old one: write some files, and keep all other entries by their ids.
 
-Nothing is read but the directories on the way to a file that is written, and nothing is made but
-these directories and the files. Modes, links and submodules beside them stay.
+Only the directories on the path of a written file are read, and only these directories and the
+files are created. Modes, links and submodules beside them stay.
 """
 
 import stat
@@ -22,12 +22,11 @@ _Node: TypeAlias = "dict[bytes, _Node | NewFile]"
 
 
 def write(pack: Pack | None, tree: bytes | None, files: Iterable[NewFile]) -> "Edited":
-    """Return the tree that has these files; without a tree they are all that it has.
+    """Return the tree with these files; without an old tree they are the only files.
 
     Raises:
-        GitSpecError: a path is none that a repository may have, or is given twice.
-        GitError: something else lies where a file or its directory shall be.
-
+        GitSpecError: a path is invalid in a repository, or is given twice.
+        GitError: something else is at the path of a file or its directory.
     """
     edited = Edited(pack)
     edited.tree = edited.directory(tree, _nested(files), b"")

@@ -26,7 +26,7 @@ class GitError(TransientError):
 
 
 class GitAuthError(GitError):
-    """The server refused us, or could not prove who it is."""
+    """The server refused the credentials, or could not prove its identity."""
 
     default_reason = "AuthenticationFailed"
 
@@ -46,6 +46,6 @@ class EmptyRepositoryError(GitError):
 
 
 class GitSpecError(StalledError):
-    """The object asks for something that can never be fetched."""
+    """The object asks for something that cannot be fetched."""
 
     default_reason = "GitOperationFailed"

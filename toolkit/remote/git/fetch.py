@@ -1,8 +1,8 @@
-"""Ask a server for a reference, or for a commit's files: what runs inside a Git worker.
+"""Resolve a reference, or fetch the files of a commit: runs inside a Git worker.
 
-A checkout takes one commit and nothing before it. What counts is its id: it was resolved earlier,
-it may have been verified, and a server that answers with anything else has no object of that id in
-its pack, because ids are computed here.
+A checkout fetches one commit without its history. The id of the commit was resolved before, and may
+have been verified. If a server sends something else, its pack has no object with that id, because
+ids are computed here.
 """
 
 import os
@@ -31,18 +31,17 @@ from toolkit.remote.git.url import GitUrl
 from toolkit.remote.git.wire import Checkout, CheckoutRequest, ResolveRequest, TagObject
 
 _REFUSALS: Final = ("not our ref", "not valid", "unadvertised", "not advertised", "shallow")
-"""How servers say that they give out tips only, or no shallow history."""
+"""Texts of servers that only send tips, or no shallow history."""
 
 _MAX_TAGS: Final = 8
 _SHOWN_LINKS: Final = 20
 
 
 def resolve(request: ResolveRequest) -> Resolved:
-    """Ask which commit a reference means. No object is fetched.
+    """Return the commit of a reference. No object is fetched.
 
     Raises:
         GitError: see ``toolkit.remote.git.errors``.
-
     """
     wanted = gitrefs.prefixes(request.reference)
     if not wanted:
@@ -140,7 +139,7 @@ class _Job:
             raise GitError(f"submodule '{name}': {exc}", reason=exc.reason) from exc
 
     def _fetch(self, repository: Repository, resolved: Resolved) -> Pack:
-        """Receive a pack with the commit: alone if the server lets us, else with its history."""
+        """Receive a pack with the commit, alone if the server allows it, else with its history."""
         url = repository.url
         if not self._found_alone(repository, resolved):
             with connection.connected(repository, self.request.timeout) as client:
@@ -156,9 +155,9 @@ class _Job:
             return self._receive(client, url, resolved, alone=False)
 
     def _found_alone(self, repository: Repository, resolved: Resolved) -> bool:
-        """Tell whether a commit needs no history: it is a tip, or no branch is claimed for it.
+        """Tell whether a commit can be fetched alone: it is a tip, or the spec names no branch.
 
-        Servers send any commit that they have, of whatever branch or pull request.
+        Servers send any commit that they have, of any branch or pull request.
 
         Raises:
             RefNotFoundError: there is no such branch.
@@ -195,7 +194,7 @@ class _Job:
 
 
 def _means(resolved: Resolved, name: Ref) -> bool:
-    """Tell whether a reference may hold the commit; servers list more than was asked for."""
+    """Tell whether a reference may contain the commit; servers list more than requested."""
     return not resolved.ref or name == resolved.ref.encode()
 
 
@@ -207,7 +206,7 @@ def _missing(url: GitUrl, resolved: Resolved) -> str:
 
 
 def _tag(pack: Pack, resolved: Resolved) -> TagObject | None:
-    """Read the tag that was asked for, and see that it leads to the commit."""
+    """Return the requested tag, and require that it leads to the commit."""
     if not resolved.ref.startswith(gitrefs.TAGS):
         return None
     name = resolved.ref.removeprefix(gitrefs.TAGS)

@@ -43,9 +43,9 @@ __all__ = ["Author", "Checkout", "Committed", "GitAuth", "GitClient", "GitRefere
 __all__ += ["NewFile", "Proxy", "Resolved", "Signed", "TagObject"]
 
 KIND: Final = WorkerKind(
-    module="toolkit.remote.git.worker",  # answers and packs of servers, which are strangers
+    module="toolkit.remote.git.worker",  # parses untrusted answers and packs
     memory_limit=256 * MiB,  # a checkout of 200 MB needs a tenth of it; the rest is for history
-    answer_limit=16 << 20,  # what was done, and no file of it
+    answer_limit=16 << 20,  # answers contain no file content
     umask=0o022,
     network=True,  # it is the one that talks to the server
     variables=system.VARIABLES,
@@ -91,12 +91,11 @@ class GitClient:
         *,
         timeout: float,  # noqa: ASYNC109  # a worker is killed, not a task cancelled
     ) -> Resolved:
-        """Return which commit a reference means now; ``timeout`` is in seconds.
+        """Return the current commit of a reference; ``timeout`` is in seconds.
 
         Raises:
             GitError: see ``toolkit.remote.git.errors``.
-            GitSpecError: URL or reference can never be fetched.
-
+            GitSpecError: the URL or the reference is invalid.
         """
         GitUrl.parse(url)
         request = wire.ResolveRequest(url=url, reference=ref, auth=auth, timeout=timeout)
@@ -142,7 +141,7 @@ class GitClient:
         finally:
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
 
-    async def commit(  # noqa: PLR0913  # what a commit consists of
+    async def commit(  # noqa: PLR0913  # the parts of a commit
         self,
         url: str,
         branch: str,
@@ -156,15 +155,14 @@ class GitClient:
         timeout: float,  # noqa: ASYNC109  # a worker is killed, not a task cancelled
         signing: wire.SigningKey | None = None,
     ) -> Committed:
-        """Commit files on the tip of a branch and push it; nothing happens if nothing changes.
+        """Commit files on the tip of a branch and push it, unless nothing changes.
 
-        A branch that is missing, also in an empty repository, begins with this commit. Packs are
-        kept below the directory ``scratch`` meanwhile.
+        A branch that does not exist, also in an empty repository, begins with this commit. Packs
+        are stored below the directory ``scratch`` meanwhile.
 
         Raises:
             GitError: see ``toolkit.remote.git.errors``.
-            GitSpecError: the URL, the branch, a path or the author can never be written.
-
+            GitSpecError: the URL, the branch, a path or the author is invalid.
         """
         GitUrl.parse(url)
         packs = Path(await asyncio.to_thread(tempfile.mkdtemp, prefix=".commit-", dir=scratch))
@@ -187,13 +185,12 @@ class GitClient:
             await asyncio.to_thread(shutil.rmtree, packs, ignore_errors=True)
 
     async def land(self, request: LandRequest) -> Landed:
-        """Commit files on a commit that was checked out with ``keep``, and push that.
+        """Commit files on a commit that was checked out with ``keep``, and push it.
 
         Raises:
-            GitMovedError: a target is no longer where it was expected: check out anew.
+            GitMovedError: a target has moved: check out again.
             GitError: see ``toolkit.remote.git.errors``.
-            GitSpecError: a path or the author can never be written.
-
+            GitSpecError: a path or the author is invalid.
         """
         request = replace(request, limits=self._limits)
         return await self._ask("land", request.url, request, Landed, request.timeout)

@@ -30,7 +30,7 @@ from toolkit.remote.http.http import Http
 
 DEFAULT_API: Final = "https://api.github.com"
 USER: Final = "x-access-token"
-"""What to log in as with an installation token."""
+"""The user name for an installation token."""
 
 _JWT_LIFE: Final = timedelta(minutes=9)
 _CLOCK_SKEW: Final = timedelta(minutes=1)
@@ -43,7 +43,7 @@ _NAME: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9_.-]*")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitHubApp:
-    """An App and which installation of it to act as: by id, else by the owner's login."""
+    """An App and its installation: by id, or else by the login of its owner."""
 
     app_id: str
     private_key: bytes = field(repr=False)
@@ -80,7 +80,7 @@ class GitHubApp:
 
     @property
     def identity(self) -> tuple[str, ...]:
-        """Return what a token was given for."""
+        """Return the cache key of a token."""
         key = hashlib.sha256(self.private_key).hexdigest()
         return self.api, self.app_id, self.installation_id, self.installation_owner, key
 
@@ -103,15 +103,14 @@ class GitHubTokens:
         way: Endpoint,
         timeout: float,  # noqa: ASYNC109  # applied where the requests are made
     ) -> GitAuth:
-        """Return credentials for repositories of the installation.
+        """Return credentials for the repositories of the installation.
 
-        ``way`` says through which proxy the API is asked, whether without TLS, and whether at a
-        private address: the App's owner names it. ``timeout`` is in seconds.
+        ``way`` has the proxy for the API, and whether it may be without TLS or at a private
+        address: the owner of the App names it. ``timeout`` is in seconds.
 
         Raises:
             GitAuthError: GitHub does not accept the App, or does not know the installation.
             GitError: GitHub cannot be reached.
-
         """
         way = replace(way.anonymous(), ca=app.ca or way.ca)
         key = (app.identity, way)
@@ -119,7 +118,7 @@ class GitHubTokens:
         self._slots.move_to_end(key)
         while len(self._slots) > _MAX_TOKENS:
             self._slots.popitem(last=False)
-        # One at a time: a hundred repositories of one App must not ask for a hundred tokens.
+        # One at a time: a hundred repositories of one App need only one token.
         async with slot.lock:
             if slot.end is None or slot.end - _SPARE <= self._now():
                 slot.token, slot.end = await self._fetch(app, way, timeout)
@@ -127,11 +126,11 @@ class GitHubTokens:
             return GitAuth(username=USER, password=slot.token, ca=app.ca, proxy=way.proxy)
 
     def drop(self, auth: GitAuth) -> bool:
-        """Forget a token that a server refused; tell whether another one may help.
+        """Drop a refused token; return whether a new one may help.
 
-        GitHub revokes tokens before their time, as when the installation's permissions change. One
-        that is new is kept: anyone who is refused with it is refused for another reason, and must
-        not make everybody else ask again.
+        GitHub revokes tokens early, for example when the permissions of the installation change. A
+        new token is kept: if it is refused there is another reason, and other callers must not
+        request it again.
         """
         before = self._now() - _NEW
         kept = [slot for slot in self._slots.values() if slot.end and slot.token == auth.password]
@@ -154,7 +153,7 @@ class GitHubTokens:
 
 @dataclass(slots=True)
 class _Slot:
-    """A token that is kept, and those who wait for it."""
+    """A cached token, and the lock for its callers."""
 
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     token: str = field(default="", repr=False)

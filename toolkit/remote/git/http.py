@@ -98,7 +98,7 @@ class HttpClient(AbstractHttpGitClient):
     def _send(self, url: str, headers: dict[str, str], data: bytes | Iterator[bytes] | None) -> Any:
         target = GitUrl.parse(url)
         self._dial.require(target.host)  # (3)
-        # (4) dulwich would also fetch what a server calls a pack elsewhere.
+        # (4) dulwich would also fetch a pack from another URL that the server names.
         if target.origin != self._base.origin:
             raise GitError(f"'{self._top}' sends to another server for its objects")
         sent = {**headers, "User-Agent": USER_AGENT, "Pragma": "no-cache"}
@@ -176,7 +176,7 @@ def _whole(read: Callable[[int], bytes], url: GitUrl) -> Callable[[int], bytes]:
 
 
 class _Answer:
-    """What dulwich looks at in a response; closing it keeps the connection for the next request."""
+    """The part of a response that dulwich uses; closing it keeps the connection for reuse."""
 
     def __init__(self, response: urllib3.BaseHTTPResponse, redirect_location: str) -> None:
         self._response = response
@@ -184,7 +184,7 @@ class _Answer:
         self.redirect_location = redirect_location
 
     def close(self) -> None:
-        """Read the end of the body if nothing else is left, else hang up."""
+        """Read the end of the body if that is all that is left, otherwise close the connection."""
         with suppress(urllib3.exceptions.HTTPError):
             if not self._response.read(1):
                 self._response.release_conn()
@@ -220,7 +220,7 @@ def _pool(auth: GitAuth, dial: Dial, timeout: float) -> urllib3.PoolManager:
             proxy_ssl_context=tls.client_context(auth.ca),
             **options,
         )
-        # It is the proxy that urllib3 dials then, and speaks to.
+        # urllib3 then connects to the proxy.
         dial = Dial(reach=Reach.NOT_METADATA, known=Known(), proxy=None)
     pool.pool_classes_by_scheme = _pool_classes(dial)
     return pool
@@ -247,7 +247,7 @@ def _pool_classes(dial: Dial) -> dict[str, type[urllib3.HTTPConnectionPool]]:
 
 
 def _dialled(connection: HTTPConnection, dial: Dial) -> socket.socket:
-    """Connect, with errors that urllib3 knows."""
+    """Connect, with errors of urllib3."""
     given = connection.timeout
     seconds = given if isinstance(given, int | float) else CONNECT_SECONDS
     try:
@@ -284,4 +284,4 @@ def _proxy_status(error: BaseException) -> str:
 
 
 _TUNNEL: Final = re.compile(r"Tunnel connection failed: ([0-9]{3})\b")
-"""``http.client`` has no exception of its own for it; the text goes on in the proxy's words."""
+"""``http.client`` has no exception for this; the rest of the text comes from the proxy."""

@@ -1,9 +1,9 @@
-"""Commit files on a known commit and push it where it belongs: what runs inside a Git worker.
+"""Commit files on a known commit and push it: runs inside a Git worker.
 
-Unlike ``push`` it never makes a commit for another base than the files were made for: their content
-depends on it. If a branch has moved meanwhile, the caller makes them anew (``GitMovedError``).
+Unlike ``push`` it never commits on another base, because the content of the files depends on the
+base. If a branch has moved meanwhile, the caller must make the files again (``GitMovedError``).
 
-The base comes as a pack that an earlier checkout kept, so that nothing is fetched to push.
+The base is a pack that an earlier checkout kept, so a push fetches nothing.
 """
 
 from collections.abc import Mapping
@@ -30,10 +30,10 @@ _NOTHING: Final = b"0" * 40
 
 
 def land(request: LandRequest) -> Landed:
-    """Commit and push; nothing is pushed where nothing changes.
+    """Commit and push; nothing is pushed if nothing changes.
 
     Raises:
-        GitMovedError: a target is no longer where the request expects it.
+        GitMovedError: a target is not at the expected commit.
         GitError: see ``toolkit.remote.git.errors``.
     """
     repository = Repository.at(GitUrl.parse(request.url), request.auth, Known())
@@ -48,7 +48,7 @@ def land(request: LandRequest) -> Landed:
 
 
 def _commit(request: LandRequest) -> tuple[bytes, tuple[ShaFile, ...]]:
-    """Return the commit, and what the server lacks of it; nothing if the files change nothing."""
+    """Return the commit and its new objects; nothing if the files change nothing."""
     base = request.base.encode()
     with Pack(Path(request.pack), limits=request.limits) as pack:
         tree = objects.parse_commit(pack.read(base, gitpack.COMMIT)).tree

@@ -1,7 +1,7 @@
-"""How much of a repository is believed: bounds on what a server may make us store.
+"""Limits for the data that a server can make us store.
 
-One place for all of them. The defaults pass repositories several times larger than manifests ever
-are, and stop a hostile one long before memory, disk or the deadline do.
+The defaults allow repositories several times larger than manifests ever are, and stop a hostile one
+long before memory, disk or the deadline are exhausted.
 """
 
 from dataclasses import dataclass
@@ -18,30 +18,30 @@ class Limits:
     """Bounds on one checkout, submodules included. Sizes are in bytes."""
 
     pack_bytes: int = 1 * GiB
-    """Of all packs received, compressed."""
+    """Limit for all received packs, compressed."""
     inflated_bytes: int = 8 * GiB
-    """Of all objects of one pack, uncompressed; only a pack with history comes near it."""
+    """Limit for all objects of one pack, uncompressed; only a pack with history comes near it."""
     objects: int = 300_000
     """In one pack."""
     files: int = 50_000
     """Written, and as many directories."""
     file_bytes: int = 256 * MiB
-    """Of one file."""
+    """Limit for one file."""
     tree_bytes: int = 1 * GiB
-    """Of all files written."""
+    """Limit for all written files."""
     submodules: int = 100
     """In all, at any depth."""
     submodule_depth: int = 8
 
 
 METADATA_BYTES: Final = 32 * MiB
-"""Of one commit, tag or tree: these are held in memory whole."""
+"""Limit for one commit, tag or tree, which are held in memory."""
 
 Bounded = Literal["files", "directories", "bytes in files", "bytes in packs", "submodules"]
 
 
 class Budget:
-    """What is left of the limits over one checkout with all its submodules."""
+    """The rest of the limits for one checkout with all its submodules."""
 
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
@@ -55,11 +55,10 @@ class Budget:
         self._left = dict(self._most)
 
     def spend(self, what: Bounded, amount: int = 1) -> None:
-        """Take from what is left.
+        """Use a part of the rest.
 
         Raises:
-            GitError: it is not enough.
-
+            GitError: the limit is exceeded.
         """
         self._left[what] -= amount
         if self._left[what] < 0:

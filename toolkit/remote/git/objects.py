@@ -1,7 +1,7 @@
-"""Commits and tags as bytes: what they say, and what their signatures cover.
+"""Commits and tags as bytes: their fields, and the bytes that signatures cover.
 
-Signatures are taken out by hand, not by a library's parser: what is verified must be exactly the
-bytes that Git signed (commit.c, ``parse_buffer_signed_by_header``; gpg-interface.c,
+Signatures are extracted here, not by a parser of a library: the verified bytes must be exactly
+those that Git signed (commit.c, ``parse_buffer_signed_by_header``; gpg-interface.c,
 ``parse_signed_buffer``).
 """
 
@@ -66,11 +66,10 @@ def parse_commit(raw: bytes) -> Commit:
 
 
 def parse_tag(raw: bytes) -> Tag:
-    """Take an annotated tag apart.
+    """Parse an annotated tag.
 
     Raises:
-        GitError: it does not say what it points to.
-
+        GitError: the tag has no target.
     """
     headers, _ = _headers(raw)
     if len(headers.get(b"object", b"")) != 40 or b"tag" not in headers:

@@ -38,9 +38,9 @@ _Base: TypeAlias = int | bytes | None
 
 @dataclass(slots=True)
 class _Entry:
-    """One object: where its data starts, its inflated size, and what it is a delta against.
+    """One object: the position of its data, its inflated size, and the base of a delta.
 
-    ``rank`` counts along the deltas: a base, then at once all that builds on it.
+    ``rank`` is the order of deltas: a base, followed by all deltas on it.
     """
 
     kind: int
@@ -134,7 +134,7 @@ class Pack:
             raise GitError(f"the server did not send object {oid.decode()}") from None
 
     def _scan(self) -> dict[int | bytes, list[int]]:
-        """Walk over all entries, name those that stand alone, return the deltas by their base."""
+        """Read all entries, compute the ids of undeltified ones, and return the deltas by base."""
         signature = os.pread(self._fd, 12, 0)
         if signature[:4] != b"PACK" or int.from_bytes(signature[4:8]) not in {2, 3}:
             raise GitError("the server sent something that is not a pack")
@@ -277,7 +277,7 @@ class _Inflater:
 
     def __iter__(self) -> Iterator[bytes]:
         left = self._entry.size
-        # Not more than a small object can need: what lies behind it is copied by zlib.
+        # Not more than a small object can need; zlib copies the bytes after it.
         step = min(_READ, left + (left >> 8) + 64)
         inflate = zlib.decompressobj()
         while not inflate.eof:

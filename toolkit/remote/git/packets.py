@@ -1,6 +1,6 @@
-"""What servers say when they refuse: an ``ERR`` packet (gitprotocol-common(5)).
+"""Errors of servers in an ``ERR`` packet (gitprotocol-common(5)).
 
-dulwich looks for it at some places of a conversation only; elsewhere the reason would be lost, and
+dulwich expects it only at some places of a conversation. At others the reason would be lost, and
 with it whether another request might succeed.
 """
 
@@ -15,10 +15,10 @@ _SHOWN: Final = 500
 
 
 def watched(read: Callable[[int], bytes], url: GitUrl) -> Callable[[int], bytes]:
-    """Return ``read`` that raises ``GitError`` where it meets such a packet.
+    """Return a ``read`` that raises ``GitError`` when it receives such a packet.
 
-    dulwich reads the four digits of a packet's length, then its content. Content of a pack cannot
-    be mistaken: it comes after the number of its side band.
+    dulwich reads the four digits of a packet's length, then its content. The content of a pack
+    cannot be mistaken for it, because it follows the number of its side band.
     """
 
     def reading(size: int) -> bytes:

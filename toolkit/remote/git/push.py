@@ -1,8 +1,8 @@
-"""Commit files on the tip of a branch and push the commit: what runs inside a Git worker.
+"""Commit files on the tip of a branch and push the commit: runs inside a Git worker.
 
-Only the tip is fetched, and only what is new is sent. The server compares the branch with the tip,
-so no other commit is ever lost: if the branch has moved, the files are written again, on the new
-commit.
+Only the tip is fetched, and only new objects are sent. The server compares the branch with the tip,
+so no other commit is ever lost: if the branch has moved, the files are written again on the new
+tip.
 """
 
 from collections.abc import Mapping
@@ -28,19 +28,18 @@ from toolkit.remote.git.url import GitUrl
 from toolkit.remote.git.wire import Author, CommitRequest, Committed, LandRequest
 
 ATTEMPTS: Final = 5
-"""How often files are written anew because somebody else was faster."""
+"""How often files are written again because the branch has moved."""
 
 SHOWN: Final = 500
 _FORBIDDEN: Final = frozenset("<>\n\0")
-"""What a name or an address must not hold, because it would end there (gitformat-commit)."""
+"""Characters that are invalid in a name or an address, because they end it (gitformat-commit)."""
 
 
 def commit(request: CommitRequest) -> Committed:
-    """Commit and push; nothing is pushed where nothing changes.
+    """Commit and push; nothing is pushed if nothing changes.
 
     Raises:
         GitError: see ``toolkit.remote.git.errors``.
-
     """
     url = GitUrl.parse(request.url)
     ref = _ref(request.branch)
@@ -71,7 +70,7 @@ class _MovedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Change:
-    """The commit that a branch shall be at, where it is now, and what the server lacks of it."""
+    """The new commit for a branch, the current commit of the branch, and the new objects."""
 
     commit: bytes
     tip: bytes | None
@@ -79,7 +78,7 @@ class _Change:
 
 
 def _change(repository: Repository, ref: str, author: bytes, request: CommitRequest) -> _Change:
-    """Make the commit on what the branch is at."""
+    """Make the commit on the current commit of the branch."""
     url, budget = repository.url, Budget(request.limits)
     found: list[ObjectID] = []
 
@@ -136,7 +135,7 @@ def _push(repository: Repository, ref: str, change: _Change, request: CommitRequ
 
     Raises:
         GitError: the server refuses it.
-        _MovedError: somebody else was faster.
+        _MovedError: the branch has moved.
     """
     with connection.connected(repository, request.timeout, service=PUSH) as client:
         reason = _send(client, repository.url, ref, change)
@@ -155,7 +154,7 @@ def _push(repository: Repository, ref: str, change: _Change, request: CommitRequ
 
 
 def _send(client: GitClient, url: GitUrl, ref: str, change: _Change) -> str | None:
-    """Return why the server did not move the branch, ``None`` if it says that it did."""
+    """Return why the server did not update the branch; None if it did."""
     name, said = Ref(ref.encode()), bytearray()
 
     def update(refs: Mapping[Ref, ObjectID]) -> dict[Ref, ObjectID]:
@@ -179,7 +178,7 @@ def _send(client: GitClient, url: GitUrl, ref: str, change: _Change) -> str | No
 
 
 def told(reason: bytes, said: bytes | bytearray) -> str:
-    """Return a reason with what hooks printed, in one line."""
+    """Return a reason with the output of hooks, in one line."""
     text = b"; ".join(filter(None, (reason[:SHOWN], said.strip())))
     return " ".join(text.decode("utf-8", "replace").split())
 
@@ -192,10 +191,10 @@ def _ref(branch: str) -> str:
 
 
 def identity(author: Author) -> bytes:
-    """Return how a commit names its author.
+    """Return the author in the form of a commit.
 
     Raises:
-        GitSpecError: no commit can name one so.
+        GitSpecError: the author is invalid in a commit.
     """
     for text in (author.name, author.email):
         if not text.strip() or _FORBIDDEN & set(text):

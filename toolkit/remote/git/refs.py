@@ -1,8 +1,8 @@
-"""Which commit a spec means, decided on a server's list of references.
+"""Choose the commit of a spec from a server's list of references.
 
-Pure: the list was read elsewhere, and no object is needed to decide. Precedence and revision
-strings are Flux's (``reference`` of ``GitRepository.spec.ref``): commit, name, semver, tag, branch,
-and with nothing set the branch ``master``.
+Pure: no object is needed for the choice. Precedence and revision strings are Flux's (``reference``
+of ``GitRepository.spec.ref``): commit, name, semver, tag, branch, and without any of them the
+branch ``master``.
 """
 
 import re
@@ -27,7 +27,7 @@ _LONGEST: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitReference:
-    """What to check out; empty fields are not set."""
+    """The reference to check out; empty fields are not set."""
 
     branch: str = ""
     tag: str = ""
@@ -38,11 +38,11 @@ class GitReference:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resolved:
-    """A reference at one moment.
+    """The result of resolving a reference.
 
-    ``ref`` is the full name that it was found under, empty for a bare commit; ``tag_object`` is
-    the id of the annotated tag, empty for anything else. ``told`` is whether the server said so:
-    about a commit that the spec names nobody was asked.
+    ``ref`` is its full name, empty for a bare commit. ``tag_object`` is the id of the annotated
+    tag, otherwise empty. ``told`` tells that the server returned the commit; if the spec names the
+    commit, the server was not asked.
     """
 
     revision: str
@@ -73,12 +73,11 @@ def prefixes(reference: GitReference) -> tuple[str, ...]:
 
 
 def choose(reference: GitReference, refs: Mapping[str, str]) -> Resolved:
-    """Return what the reference stands for, given names and object ids of a server.
+    """Choose the commit of the reference, given names and object ids of a server.
 
     Raises:
-        RefNotFoundError: the server does not have it.
-        GitSpecError: the commit or the range is not one.
-
+        RefNotFoundError: the server does not have the reference.
+        GitSpecError: the commit or the range is invalid.
     """
     if reference.commit:
         return _commit(reference)
@@ -92,7 +91,7 @@ def choose(reference: GitReference, refs: Mapping[str, str]) -> Resolved:
 
 
 def describe(reference: GitReference) -> str:
-    """Name what is looked for, for messages."""
+    """Return the reference for messages."""
     for kind in ("commit", "name", "semver", "tag", "branch"):
         value = getattr(reference, kind)
         if value:

@@ -18,10 +18,10 @@ class Refspec:
 
     @classmethod
     def parse(cls, text: str) -> Self:
-        """Read ``[+]refs/…:refs/…``; a source alone is pushed to the same name.
+        """Parse ``[+]refs/…:refs/…``; a source alone is pushed to the same name.
 
         Raises:
-            ValueError: it is something else, or would delete a reference.
+            ValueError: the text is invalid, or would delete a reference.
         """
         if len(text) > LONGEST:
             raise ValueError(f"a refspec of more than {LONGEST} characters is not accepted")

@@ -6,7 +6,7 @@ from typing import Final
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """A program by the name that clients ask for; ``remedy`` ends the message of a refusal."""
+    """A program, by the name in the protocol; ``remedy`` ends the message of a refusal."""
 
     name: str
     verb: str

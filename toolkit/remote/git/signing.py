@@ -1,8 +1,8 @@
 """Sign a commit as ``git commit -S`` does: with an OpenPGP key, or with an SSH key.
 
-The private key comes with a request and is used in a Git worker; it is written nowhere. What is
-signed are the bytes of the commit without a signature (Git: ``sign_commit_to_strbuf``).
-SSH signatures are those of ``ssh-keygen -Y sign -n git`` (OpenSSH PROTOCOL.sshsig).
+The private key is part of a request and is used in a Git worker; it is never written. The signature
+covers the bytes of the commit without a signature (Git: ``sign_commit_to_strbuf``). SSH signatures
+are those of ``ssh-keygen -Y sign -n git`` (OpenSSH PROTOCOL.sshsig).
 """
 
 import base64
@@ -81,7 +81,7 @@ def _openpgp(key: SigningKey, payload: bytes) -> bytes:
             secret = pysequoia.Tsk.from_bytes(key.key)
             signer = secret.signer(key.passphrase or None)
             made = pysequoia.sign(signer, payload, mode=pysequoia.SignatureMode.DETACHED)
-    except Exception as exc:  # whatever Sequoia raises, its text may show the key
+    except Exception as exc:  # The text of any error of Sequoia may contain the key.
         raise GitAuthError(
             "the signing key of the commit cannot be used: 'git.asc' must be an armoured OpenPGP "
             "secret key that signs and is good today, and 'passphrase' its passphrase"
@@ -96,7 +96,7 @@ def _private(key: SigningKey) -> Private:
     try:
         load = load_ssh_private_key if openssh else load_pem_private_key
         with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # what is deprecated is refused below
+            warnings.simplefilter("ignore")  # Deprecated keys are refused below.
             found = load(key.key, password)
     except (ValueError, TypeError, UnsupportedAlgorithm) as exc:
         raise GitAuthError(

@@ -18,7 +18,7 @@ def from_secret(kind: Literal["gpg", "ssh"], data: Mapping[str, bytes]) -> Signi
     """Return the key of a Secret; ``kind`` is ``gpg`` or ``ssh``.
 
     Raises:
-        GitAuthError: the Secret lacks it, or holds something else.
+        GitAuthError: the Secret has no such key, or the key is invalid.
     """
     entry, secret = _ENTRIES[kind]
     if not data.get(entry):

@@ -1,12 +1,12 @@
-"""Git over SSH: asyncssh carries what dulwich says to the program on the other side.
+"""Git over SSH: asyncssh transports the protocol of dulwich to the program on the server.
 
-Keys and host keys come from the Secret and stay in memory; neither the user's SSH configuration
-nor an agent is looked at. A host that ``known_hosts`` does not name is refused. That file is read
-by `toolkit.remote.ssh.knownhosts` and not by asyncssh, which forgets a revocation for a port where
-another line trusts the key without one.
+Keys and host keys come from the Secret and stay in memory; neither the user's SSH configuration nor
+an agent is used. A host that is not in ``known_hosts`` is refused. `toolkit.remote.ssh.knownhosts`
+parses that file, because asyncssh ignores a revocation for a port if another line trusts the key
+without a port.
 
-dulwich waits for bytes, asyncssh lives on an event loop: the loop runs in a thread of the worker,
-and each read or write is handed over to it.
+dulwich blocks on reads, and asyncssh needs an event loop: the loop runs in a thread of the worker,
+and executes each read or write.
 """
 
 import asyncio
@@ -77,7 +77,7 @@ class SshClient(TraditionalGitClient):
         self._loop.close()
 
     def complaint(self) -> str:
-        """Return what the server printed beside the protocol, to explain why it hung up."""
+        """Return the other output of the server, which may explain why it closed the connection."""
         if self._process is None:
             return ""
         with suppress(GitError):
@@ -122,8 +122,8 @@ class SshClient(TraditionalGitClient):
 
     async def _log_in(self) -> asyncssh.SSHClientConnection:
         key, self._known = _private_key(self._auth), _known_hosts(self._auth)
-        # asyncssh asks for the name and the home of the process's own user, and fails where neither
-        # the environment nor /etc/passwd has them, as in our image. It uses neither of them here.
+        # asyncssh asks for the name and the home of the process's user, and fails if neither the
+        # environment nor /etc/passwd has them, as in our image. It does not use them here.
         os.environ.setdefault("LOGNAME", DEFAULT_USER)
         os.environ.setdefault("HOME", _NO_HOME)
         seconds = min(self._timeout, CONNECT_SECONDS)
@@ -153,7 +153,7 @@ class SshClient(TraditionalGitClient):
         await asyncio.gather(*rest, return_exceptions=True)
 
     def _wait(self, work: Coroutine[Any, Any, _T]) -> _T:
-        """Run ``work`` on the loop's thread and translate what it raises."""
+        """Run ``work`` on the loop's thread and convert its errors."""
         try:
             return asyncio.run_coroutine_threadsafe(work, self._loop).result(self._timeout)
         except asyncssh.HostKeyNotVerifiable as exc:
@@ -174,7 +174,7 @@ class SshClient(TraditionalGitClient):
 
 
 class _Stdout(io.RawIOBase):
-    """What the server sends, as a stream that blocks."""
+    """The output of the server as a blocking stream."""
 
     def __init__(self, read: Callable[[int], bytes]) -> None:
         self._read = read
@@ -189,7 +189,7 @@ class _Stdout(io.RawIOBase):
 
 
 class _Tunnel:
-    """Opens asyncssh's connection in the way that all of ours are opened."""
+    """Opens asyncssh's connection with our checks and proxy."""
 
     def __init__(self, dial: Dial, timeout: float) -> None:
         self._dial = dial
@@ -205,7 +205,7 @@ class _Tunnel:
 
 
 async def _write(process: asyncssh.SSHClientProcess[bytes], data: bytes) -> None:
-    # Who has hung up may have said why, and that is still to be read: the next read tells.
+    # The server may have sent a reason before it closed the connection; the next read gets it.
     with suppress(BrokenPipeError):
         process.stdin.write(data)
         await process.stdin.drain()
@@ -238,7 +238,7 @@ def _skipped(known: KnownHosts | None) -> str:
 
 
 def _matching(known: KnownHosts) -> Callable[[str, str, int | None], Sequence[_Keys]]:
-    """Return what asyncssh asks for the keys of a host: trusted, certifying, revoked."""
+    """Return the function with which asyncssh gets the keys of a host: trusted, CAs, revoked."""
 
     def match(host: str, address: str, port: int | None) -> Sequence[_Keys]:
         found = known.match(host, address, port)
@@ -248,7 +248,7 @@ def _matching(known: KnownHosts) -> Callable[[str, str, int | None], Sequence[_K
 
 
 def _usable(keys: Sequence[PublicKey]) -> _Keys:
-    """Return the keys of types that asyncssh knows; it accepts no other from a server either."""
+    """Return the keys of types that asyncssh supports; it accepts no others from a server."""
     read = []
     for key in keys:
         with suppress(asyncssh.KeyImportError):

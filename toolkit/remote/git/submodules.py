@@ -1,4 +1,4 @@
-"""Which repositories a commit's submodules stand for (gitmodules(5))."""
+"""The repositories of a commit's submodules (gitmodules(5))."""
 
 from io import BytesIO
 

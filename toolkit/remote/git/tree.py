@@ -45,9 +45,9 @@ class Item:
 
 @dataclass(slots=True)
 class Plan:
-    """What a commit's tree holds; a directory comes before what is in it.
+    """The content of a commit's tree; a directory comes before its content.
 
-    ``gitmodules`` is the file of that name at the root, be it wanted or not.
+    ``gitmodules`` is the file of that name at the root, even if it is not checked out.
     """
 
     directories: list[bytes] = field(default_factory=list)
@@ -130,14 +130,13 @@ def write(pack: Pack, plan: Plan, into: Path) -> list[str]:
 
 
 def entries(pack: Pack, oid: bytes, prefix: bytes) -> Iterator[tuple[bytes, int, bytes]]:
-    """Yield the name, mode and object of each entry of a tree; ``prefix`` is where it lies.
+    """Yield the name, mode and object of each entry of a tree; ``prefix`` is its path.
 
     Raises:
-        GitError: the tree is damaged, or has a name that must not be written.
-
+        GitError: the tree is damaged, or has an invalid name.
     """
     if oid == _EMPTY_TREE:
-        return  # Git knows this one by heart and need not send it.
+        return  # Git has the empty tree built in, so servers need not send it.
     names = set()
     try:
         for name, mode, child in parse_tree(pack.read(oid, gitpack.TREE), 20):
@@ -209,10 +208,10 @@ def _write_link(pack: Pack, item: Item, root: bytes) -> bool:
 
 
 def _stays_inside(path: bytes, target: bytes) -> bool:
-    """Tell whether a link's target is below the root, whatever other links lie on its way.
+    """Tell whether the target of a link is below the root, for any other links on its path.
 
-    The directory of a link is a real one, so leading ``..`` mean what they say. A later ``..``
-    would follow a link first: such targets are not judged but refused.
+    The directory of the link is a real one, so leading ``..`` are safe. A later ``..`` might follow
+    another link first, so such targets are refused.
     """
     parts = target.split(b"/")
     ups = 0

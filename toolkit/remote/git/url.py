@@ -41,7 +41,7 @@ class GitUrl:
             parts = urlsplit(text)
             port = parts.port
         except ValueError as exc:
-            # The parser's message quotes what it stumbles over, which may be part of a password.
+            # The parser's message quotes the invalid part, which may be part of a password.
             raise GitSpecError(
                 "invalid repository URL: its host or port is malformed", reason="URLInvalid"
             ) from exc
@@ -63,13 +63,13 @@ class GitUrl:
 
     @property
     def origin(self) -> tuple[str, str, int]:
-        """Return what has to agree for credentials to be sent (RFC 6454)."""
+        """Return scheme, host and port; credentials are only sent to the same ones (RFC 6454)."""
         return self.scheme, self.host, self.port
 
     def join(self, reference: str) -> "GitUrl":
-        """Return the address that a submodule's ``url`` means in this repository.
+        """Return the URL of a submodule's ``url`` in this repository.
 
-        Relative addresses count from this repository as from a directory; ``host:path`` is ssh
+        Relative URLs are resolved with this repository as a directory; ``host:path`` is ssh
         (gitmodules(5), git-clone(1)).
         """
         if reference.startswith(("./", "../")):
@@ -99,7 +99,7 @@ def _unprintable(text: str) -> bool:
 
 
 def _display(parts: SplitResult) -> str:
-    """Return the address in quotes; nothing where a password may not stand where it should."""
+    """Return the URL in quotes; empty if a password may be in an unexpected place."""
     if "@" in parts.geturl():
         return ""
     return f" '{repr(urlunsplit((parts.scheme, parts.netloc, parts.path, '', ''))[:200])[1:-1]}'"

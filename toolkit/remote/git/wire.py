@@ -1,4 +1,4 @@
-"""What a Git worker is asked, and what it answers; sent as MessagePack."""
+"""Requests to Git workers, and their answers; sent as MessagePack."""
 
 from dataclasses import dataclass, field
 from typing import Literal
@@ -11,7 +11,7 @@ from toolkit.remote.git.refs import GitReference, Resolved
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ResolveRequest:
-    """Which commit does ``reference`` mean now? ``timeout`` is in seconds."""
+    """Resolve ``reference`` to a commit; ``timeout`` is in seconds."""
 
     url: str
     reference: GitReference
@@ -41,10 +41,10 @@ class CheckoutRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TagObject:
-    """The tag that was checked out by.
+    """The tag of a checkout.
 
-    ``own_name`` is what an annotated tag calls itself, which its reference need not agree with;
-    empty for a lightweight tag, which cannot be signed.
+    ``own_name`` is the name in an annotated tag, which may differ from its reference; empty for a
+    lightweight tag, which cannot be signed.
     """
 
     name: str
@@ -54,9 +54,9 @@ class TagObject:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checkout:
-    """What was written, and what a verifier needs to know about it.
+    """The result of a checkout, with the data for verifiers.
 
-    ``left_out`` names the symbolic links that were not written because they lead elsewhere.
+    ``left_out`` are the symbolic links that were not written because they lead outside.
     """
 
     revision: str
@@ -70,9 +70,9 @@ class Checkout:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NewFile:
-    """What a file shall contain; its path has slashes and counts from the repository's root.
+    """The content of a file; its path is relative to the repository's root, with slashes.
 
-    With ``keep`` a file that exists already stays as it is.
+    With ``keep`` an existing file stays unchanged.
     """
 
     path: str
@@ -82,7 +82,7 @@ class NewFile:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """Who a commit is by."""
+    """The author of a commit."""
 
     name: str
     email: str
@@ -119,9 +119,9 @@ class CommitRequest:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PushTarget:
-    """A reference by its full name, and the commit that it must be at; empty if there is none yet.
+    """A reference by its full name, and its expected commit; empty if it must not exist.
 
-    With ``force`` it is moved wherever it is.
+    With ``force`` the expected commit is not checked.
     """
 
     ref: str

@@ -1,7 +1,7 @@
-"""What the process can do that talks to Git servers, one request at a time.
+"""The operations of the process that connects to Git servers, one request at a time.
 
-It is killed at a deadline, which nothing inside a process can promise: a server may send one byte
-a second, and a pack may take long to read. It keeps nothing between requests.
+It is killed at a deadline, because no check inside a process can ensure one: a server may send one
+byte per second, and parsing a pack may take long. It keeps nothing between requests.
 """
 
 from collections.abc import Callable, Mapping
@@ -13,7 +13,7 @@ from toolkit.remote.git.wire import CheckoutRequest, CommitRequest, LandRequest,
 
 
 def operations() -> Mapping[str, Callable[[bytes], bytes]]:
-    """Return what a worker can do, by name."""
+    """Return the operations of a worker, by name."""
     return {"resolve": resolve, "checkout": checkout, "commit": commit, "land": land}
 
 

@@ -1,8 +1,8 @@
-"""Pull requests of a repository: the open one between two branches, opened, updated and closed.
+"""The pull request of a repository between two branches: open, update and close it.
 
-A pull request from another repository is never touched, whatever its branch is called: any user may
-open one. Answers are read within bounds. The token is sent only to the API of the repository's own
-host; it does not follow redirects.
+A pull request from another repository is never changed, even if its branch has the same name,
+because any user may open one. Answers are parsed within bounds. The token is sent only to the API
+of the repository's own host; it does not follow redirects.
 """
 
 from collections.abc import Mapping
@@ -52,13 +52,13 @@ class Pulls:
     timeout: float
 
     @classmethod
-    def of(  # noqa: PLR0913 - what a service is asked with
+    def of(  # noqa: PLR0913 - the parts of a request
         cls, http: Http, name: str, url: str, auth: GitAuth, *, head: str, base: str, timeout: float
     ) -> "Pulls":
-        """Return those of the repository at ``url`` of the service ``name``.
+        """Return the pull requests of the repository at ``url`` of the service ``name``.
 
         Raises:
-            StalledError: there is no such service, or the repository cannot be asked for there.
+            StalledError: the service is not supported, or the URL is not one of its repositories.
         """
         service = SERVICES.get(name)
         if service is None:
@@ -108,10 +108,10 @@ class Pulls:
         return number, False
 
     async def close(self) -> int:
-        """Close the open one, and return its number; 0 if there is none.
+        """Close the open pull request, and return its number; 0 if there is none.
 
         Raises:
-            PullRequestError: the service cannot be asked, or refuses.
+            PullRequestError: the service cannot be reached, or refuses.
         """
         found = await self._open()
         if found is None:

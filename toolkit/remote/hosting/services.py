@@ -1,4 +1,4 @@
-"""What differs between hosting services: where the API is, and how it words a pull request.
+"""The differences between hosting services: the URL of the API, and the form of pull requests.
 
 Sources: docs.github.com/rest/pulls, docs.gitlab.com/api/merge_requests, and Gitea's own
 ``/api/swagger`` (``repoListPullRequests``).
@@ -17,7 +17,7 @@ _GITHUB: Final = "github.com"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branches:
-    """From where to where a pull request goes, in one repository ``owner/name``."""
+    """The branches of a pull request, in one repository ``owner/name``."""
 
     repository: str
     head: str
@@ -25,17 +25,17 @@ class Branches:
 
     @property
     def owner(self) -> str:
-        """Return whose repository it is."""
+        """Return the owner of the repository."""
         return self.repository.rpartition("/")[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Service:
-    """How one service is spoken to.
+    """The API of one service.
 
-    ``base`` returns where the API of a host is; ``pulls`` the path of a repository's pull requests
-    below that, ``query`` what asks for the open ones. ``is_ours`` tells whether an entry of the
-    answer is the one between these branches; one from another repository is not.
+    ``base`` returns the base URL of the API of a host. ``pulls`` is the path of a repository's pull
+    requests below it, ``query`` selects the open ones. ``is_ours`` tells whether an entry of the
+    answer is between these branches and not from another repository.
     """
 
     base: Callable[[str], str]

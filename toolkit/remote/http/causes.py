@@ -6,9 +6,9 @@ from toolkit.remote import causes
 
 
 def cause(error: BaseException) -> str:
-    """Return the innermost reason in a few words, none of which is the server's."""
+    """Return the innermost reason of an error in a fixed text, without text of the server."""
     if isinstance(error, aiohttp.ServerDisconnectedError | aiohttp.ClientPayloadError):
         return causes.CLOSED
-    # ClientConnectorError and ClientConnectorCertificateError each hold what they wrap.
+    # ClientConnectorError and ClientConnectorCertificateError each wrap another error.
     inner = getattr(error, "os_error", None) or getattr(error, "certificate_error", None)
     return causes.cause(inner or error)

@@ -41,13 +41,14 @@ from toolkit.remote.tls import client_context
 __all__ = ["USER_AGENT", "AuthError", "Endpoint", "Http", "HttpError", "Proxy", "read", "shown"]
 
 USER_AGENT: Final = "penstock"
-"""Begins what all who ask strangers say of themselves, so that our own servers know them."""
+"""The beginning of the User-Agent of all requests to untrusted servers; our own servers check it.
+"""
 
 
 class Http:
-    """Every HTTP connection of this process to strangers; open it with ``async with``.
+    """All HTTP connections of this process to untrusted servers; open it with ``async with``.
 
-    ``pools`` is how many different trusts keep their connections.
+    ``pools`` is the number of different TLS settings whose connections are kept.
     """
 
     def __init__(self, *, pools: int = 64) -> None:
@@ -77,15 +78,16 @@ class Http:
         timeout: float,  # noqa: ASYNC109  # one deadline over all hops and waits
         named_by: str = "",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request and give the answer; ``timeout`` (seconds) includes reading its body.
+        """Send a request and yield the answer; ``timeout`` (seconds) includes reading its body.
 
-        Statuses below 400 are answers, 304 too. ``named_by`` is the URL whose server named this
-        one: it may lead as far as a redirect, but the endpoint's credentials are sent. A ``body``
-        that is a file is sent while it is read.
+        Statuses below 400 are answers, including 304. ``named_by`` is the URL of the server that
+        named this URL: the same addresses are allowed as for a redirect, but the endpoint's
+        credentials are sent. A ``body`` that is a file is sent while it is read.
 
         Raises:
-            HttpError: no response in time, an answer of 400 or more, or one that breaks the rules.
-            AuthError: 401 and 403, or the certificate or the proxy's login is wrong.
+            HttpError: no response in time, an answer of 400 or more, or one that violates the
+                rules.
+            AuthError: 401 and 403, or an invalid certificate or login at the proxy.
         """
         sending = _Sending(method, headers, body, Deadline(timeout))
         hop = Hop(url=rules.parsed(url), endpoint=endpoint)
@@ -103,7 +105,7 @@ class Http:
         raise HttpError(f"'{shown(url)}' redirects too often")
 
     def _reach(self, origin: URL, target: URL) -> Reach:
-        """Return how far ``origin`` may lead us (rule 3)."""
+        """Return the addresses to which ``origin`` may lead us (rule 3)."""
         return _within(target.host, self._known.reach(origin.host or "", target.host or ""))
 
     @asynccontextmanager
@@ -205,10 +207,10 @@ _MAX_REDIRECTS: Final = 5
 _REDIRECTS: Final = frozenset({301, 302, 303, 307, 308})
 _READING: Final = frozenset({"GET", "HEAD"})
 _PATIENT: Final = frozenset({403, 429, 503})
-"""Statuses with which a server may say when to come back; hosting services take 403 too."""
+"""Statuses with which a server may state a delay; hosting services also use 403."""
 _ATTEMPTS: Final = 4
 _PATIENCE: Final = 10.0
-"""Seconds that a request waits because a server asked for it; a worker is held meanwhile."""
+"""Limit for the delay that a request waits, because it occupies a worker meanwhile."""
 _PER_HOST: Final = 32
 _CHUNK: Final = 256 << 10
 _MAX_COMPLAINT: Final = 8 << 10
@@ -216,7 +218,7 @@ _MAX_COMPLAINT: Final = 8 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trust:
-    """What requests must have in common to use the same connections."""
+    """The properties that requests must share to use the same connections."""
 
     ca: bytes | None
     client_cert: bytes | None
@@ -250,7 +252,7 @@ class _Pool:
 
 @dataclass(frozen=True, slots=True)
 class _Sending:
-    """What stays the same over all hops."""
+    """The parts of a request that are the same for all hops."""
 
     method: str
     headers: Mapping[str, str]
@@ -274,7 +276,7 @@ def _session(trust: _Trust, known: httpreach.Known) -> aiohttp.ClientSession:
 
 
 async def _refusal(hop: Hop, response: aiohttp.ClientResponse) -> HttpError:
-    """Return the error that a status stands for."""
+    """Return the error for a status."""
     status, place, code = response.status, shown(hop.url), await _code(response)
     said = f"HTTP {status} {code}".rstrip()
     if status == 407:
@@ -320,7 +322,7 @@ class _Complaint(msgspec.Struct):
 
     @property
     def word(self) -> str:
-        """Return what the error is called."""
+        """Return the code of the error."""
         for said in (*self.errors[:1], self.error):
             if isinstance(said, _Error):
                 return said.word
@@ -377,7 +379,7 @@ def _translated(url: URL) -> Iterator[None]:
 
 @contextmanager
 def _opened(body: bytes | Path | None) -> Iterator[bytes | IO[bytes] | None]:
-    """Open a body that is a file, anew for every attempt."""
+    """Open a body that is a file, again for every attempt."""
     if isinstance(body, Path):
         with body.open("rb") as file:
             yield file

@@ -1,8 +1,8 @@
-"""How long to wait for a server: our own deadline, and what the server asks for.
+"""Delays of requests: our own deadline, and the delay that a server asks for.
 
-A short ``Retry-After`` is waited for. A long one is remembered instead, so that no worker is held:
-anyone who asks the same server with the same credentials before the time has come gets the error at
-once, and the server is left alone.
+A request waits for a short ``Retry-After``. A long one is remembered instead, so that no worker is
+occupied: further requests to the same server with the same credentials fail at once until the time
+has come.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ class Deadline:
 
     @property
     def left(self) -> float:
-        """Return how many seconds are left; never less than a moment."""
+        """Return the seconds that are left; never less than a moment."""
         return max(self._end - self._clock(), 0.001)
 
     def allows(self, wait: float) -> bool:
@@ -35,7 +35,7 @@ class Deadline:
 
 
 class Pauses:
-    """Who asked to be left alone, and until when; the most recent are kept."""
+    """Servers that asked for a delay, and its end; the most recent ones are kept."""
 
     def __init__(self, clock: Callable[[], float] | None = None) -> None:
         self._clock = clock or asyncio.get_running_loop().time
@@ -49,7 +49,7 @@ class Pauses:
             self._until.popitem(last=False)
 
     def left(self, key: Hashable) -> float:
-        """Return how many seconds ``key`` is still to be left alone."""
+        """Return the seconds until requests for ``key`` are allowed."""
         left = self._until.get(key, 0.0) - self._clock()
         if left <= 0:
             self._until.pop(key, None)
@@ -58,10 +58,10 @@ class Pauses:
 
 
 def asked(headers: Mapping[str, str], now: datetime | None = None) -> float | None:
-    """Return for how long a server that refuses asks to be left alone, in seconds.
+    """Return the delay in seconds that a refusing server asks for.
 
-    It says so with ``Retry-After``, or as hosting services do with the moment from which it counts
-    anew (docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api).
+    It is in ``Retry-After``, or in the header of hosting services with the time of the next window
+    (docs.github.com/rest/using-the-rest-api/rate-limits-for-the-rest-api).
     """
     wait = retry_after(headers.get("Retry-After", ""), now)
     reset = headers.get("X-RateLimit-Reset", "")

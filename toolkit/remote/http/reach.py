@@ -1,9 +1,9 @@
-"""Connection pools of aiohttp that dial within reach alone (``toolkit.remote.dialling``).
+"""Connection pools of aiohttp that connect only to allowed addresses (``toolkit.remote.dialling``).
 
-Names are looked at in the pool's resolver, which refuses all of a name for one bad address. Every
-address, also one that stands in a URL, is looked at once more where its socket is made.
+The resolver of the pool refuses a name if one of its addresses is not allowed. Every address,
+including one in a URL, is checked again when its socket is created.
 
-Names are looked up in threads of their own: anyone who owns a name decides how long that takes.
+Names are resolved in separate threads, because the owner of a name decides how long that takes.
 """
 
 import asyncio
@@ -32,7 +32,7 @@ __all__ = [
 
 
 def connector(reach: Reach, *, known: Known | None = None, **options: Any) -> aiohttp.TCPConnector:
-    """Return a pool that dials within reach alone; ``known`` learns what hosts are."""
+    """Return a pool that connects only to allowed addresses; ``known`` records public hosts."""
     return _Pool(reach, known or Known(), **options)
 
 
@@ -55,10 +55,10 @@ class _Pool(aiohttp.TCPConnector):
         return made
 
     async def close(self, *, abort_ssl: bool = False) -> None:
-        """Close every connection, also those of requests that were cancelled.
+        """Close every connection, also those of cancelled requests.
 
-        The pool forgets a connection when its request is broken off, while TLS goes on to wait
-        for the other side's end, for up to half a minute.
+        The pool forgets the connection of a cancelled request, while TLS still waits for the other
+        side's end, for up to half a minute.
         """
         await super().close(abort_ssl=abort_ssl)
         ending = list(self._made)
@@ -67,12 +67,12 @@ class _Pool(aiohttp.TCPConnector):
                 made.shutdown(socket.SHUT_RDWR)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_CLOSE_SECONDS):
-                while any(made.fileno() >= 0 for made in ending):  # noqa: ASYNC110  # nobody tells
+                while any(made.fileno() >= 0 for made in ending):  # noqa: ASYNC110  # there is no event
                     await asyncio.sleep(_LOOK_SECONDS)
 
 
 class Resolver(AbstractResolver):
-    """Resolves names to addresses within reach only, and notes what it saw."""
+    """Resolves names to allowed addresses only, and records the results."""
 
     def __init__(self, reach: Reach, known: Known) -> None:
         self._reach = reach
@@ -96,9 +96,9 @@ class Resolver(AbstractResolver):
 
 @functools.cache
 def threads() -> ThreadPoolExecutor:
-    """Return the threads for what strangers can make last: lookups, and handshakes of proxies.
+    """Return the threads for slow operations of untrusted hosts: lookups, and proxy handshakes.
 
-    Files are read and digests made in others, which have no room for those who wait.
+    Files are read and hashed in other threads, so that slow hosts do not block them.
     """
     return ThreadPoolExecutor(_THREADS, thread_name_prefix="strangers")
 

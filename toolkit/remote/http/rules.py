@@ -1,6 +1,6 @@
-"""Decisions about one hop of a request: what a URL must be, who is told what, where to go next.
+"""Rules for one hop of a request: valid URLs, credentials, and redirects.
 
-Nothing here does IO; ``http`` acts on it. The rules carry their numbers from there.
+Nothing here does IO; ``http`` uses it. The numbers of the rules are those in ``http``.
 """
 
 from collections.abc import Mapping
@@ -16,7 +16,7 @@ from toolkit.remote.proxy import Proxy, from_environment
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hop:
-    """One server on the way, and what it is told."""
+    """One server of a request, and the credentials for it."""
 
     url: URL
     endpoint: Endpoint
@@ -24,9 +24,9 @@ class Hop:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Route:
-    """How to get there; ``headers`` are for the request itself, ``proxy_headers`` for CONNECT.
+    """The connection to a hop; ``headers`` are for the request, ``proxy_headers`` for CONNECT.
 
-    ``socks`` is a proxy that is spoken to before any HTTP.
+    ``socks`` is a proxy for the connection below HTTP.
     """
 
     proxy: str | None = None
@@ -47,10 +47,10 @@ def shown(url: URL | str) -> str:
 
 
 def parsed(url: str) -> URL:
-    """Return a URL as it is written: one that is signed must not be quoted anew.
+    """Return a URL unchanged, because a signed one must not be quoted again.
 
     Raises:
-        HttpError: it is not an HTTP URL, or carries credentials.
+        HttpError: it is not an HTTP URL, or contains credentials.
     """
     if not (url.isascii() and url.isprintable()) or " " in url or len(url) > _LONGEST_URL:
         raise HttpError(f"the URL '{shown(url)}' is too long, or has what does not belong there")
@@ -67,10 +67,10 @@ def parsed(url: str) -> URL:
 
 
 def route(hop: Hop) -> Route:
-    """Return how to reach a server: through the endpoint's proxy, or the environment's.
+    """Return the route to a server: through the endpoint's proxy, or the environment's.
 
     Raises:
-        HttpError: it is plain HTTP where TLS is demanded.
+        HttpError: the URL is plain HTTP, and TLS is required.
     """
     url = hop.url
     if url.scheme == "http" and not hop.endpoint.plain_http:

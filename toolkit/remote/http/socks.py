@@ -1,8 +1,8 @@
-"""Connections through a SOCKS 5 proxy, for aiohttp, which speaks HTTP proxies alone.
+"""Connections through a SOCKS 5 proxy for aiohttp, which supports HTTP proxies only.
 
-The handshake is that of ``tunnel``, in a thread. The proxy resolves names, so nothing is resolved
-here. The connector overrides a private method of aiohttp, whose version is locked, and a test
-connects this way.
+``tunnel`` does the handshake, in a thread. The proxy resolves names, so nothing is resolved here.
+The connector overrides a private method of aiohttp. The version of aiohttp is locked, and a test
+connects in this way.
 """
 
 import asyncio
@@ -64,7 +64,7 @@ class SocksConnector(aiohttp.TCPConnector):
 
 
 def _drop(connecting: "Future[socket.socket]") -> None:
-    """Close what nobody waits for any more."""
+    """Close a connection whose caller was cancelled."""
     if not connecting.cancelled() and connecting.exception() is None:
         connecting.result().close()
 

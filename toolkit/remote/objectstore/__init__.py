@@ -1,1 +1,1 @@
-"""Buckets of S3, Google Cloud Storage and Azure Blob behind one interface; one dialect a module."""
+"""Buckets of S3, Google Cloud Storage and Azure Blob with one interface; one module per dialect."""

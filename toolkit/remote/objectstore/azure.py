@@ -1,7 +1,7 @@
-"""Azure Blob Storage: a container of an account, by the Blob service's REST API.
+"""Azure Blob Storage: a container of an account, with the Blob service's REST API.
 
-Shared keys sign as "Authorize with Shared Key" says; a shared access signature is a query string
-that goes with every request; applications and identities show a token.
+Shared keys sign requests as described in "Authorize with Shared Key". A shared access signature is
+a query string of every request. Applications and identities use a token.
 """
 
 import hmac
@@ -70,7 +70,7 @@ class Azure:
         return dialect.same_tag(expect, headers)
 
     def looking(self, key: str) -> Ask:
-        """Ask what it is (Get Blob Properties)."""
+        """Request the properties of an object (Get Blob Properties)."""
         return Ask(method="HEAD", path=self._key(key))
 
     def seen(self, key: str, headers: Mapping[str, str], body: bytes) -> Object:

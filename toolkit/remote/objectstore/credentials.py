@@ -42,7 +42,7 @@ from toolkit.remote.objectstore.place import (
 )
 
 _EARLY_SECONDS: Final = 120.0
-"""What is about to expire is renewed before."""
+"""Credentials are renewed this long before they expire."""
 
 _GCS_SCOPE: Final = "https://www.googleapis.com/auth/devstorage.read_write"
 _AZURE_SCOPE: Final = "https://storage.azure.com/.default"
@@ -58,7 +58,7 @@ class _Kept:
 
 
 class Keyring:
-    """Returns what signs a request to a place now; exchanges it at most once at a time."""
+    """Returns the credentials for a request; one caller at a time exchanges them."""
 
     def __init__(
         self, place: Place, wire: Wire, *, patience: float, clock: Callable[[], float] = time.time
@@ -71,11 +71,11 @@ class Keyring:
         self._kept: _Kept | None = None
 
     async def get(self) -> Direct:
-        """Return usable credentials; anyone who asks brings deadline and patience.
+        """Return usable credentials; the caller sets deadline and patience.
 
         Raises:
-            CredentialsError: the exchange was refused or made no sense.
-            ObjectStoreError: who exchanges them cannot be reached.
+            CredentialsError: the exchange was refused or is invalid.
+            ObjectStoreError: the service for the exchange cannot be reached.
         """
         given = self._place.credentials
         if isinstance(given, Provided):
@@ -193,10 +193,10 @@ class _ServiceAccount(msgspec.Struct):
 
 
 def check(credentials: Credentials) -> None:
-    """Refuse credentials that are malformed before anything is asked.
+    """Refuse invalid credentials before any request.
 
     Raises:
-        CredentialsError: they are.
+        CredentialsError: the credentials are invalid.
     """
     if isinstance(credentials, GcsServiceAccount):
         _private_key(_service_account(credentials.key).private_key.encode(), None)
@@ -235,7 +235,7 @@ def _keys(body: bytes) -> _Kept:
 
 
 def _client_assertion(given: AzureClient, url: str, now: int) -> str:
-    """Sign who we are with the application's certificate (Entra ID "certificate credentials")."""
+    """Return an assertion signed with the application's certificate (Entra ID)."""
     pem = given.certificate or b""
     chain = _certificates(pem)
     header: dict[str, Any] = {

@@ -1,7 +1,7 @@
-"""What the three protocols of object stores have in common, as their client sees it.
+"""The interface of a dialect: the three protocols of object stores.
 
-A dialect turns an operation into a request and an answer into ``Object``s. It does no IO and knows
-no clock, so all of it can be checked against the protocols' documents.
+A dialect converts an operation into a request and an answer into ``Object``s. It does no IO and
+reads no clock, so that it can be tested against the protocols' documents.
 """
 
 from collections.abc import Mapping
@@ -17,7 +17,7 @@ from toolkit.remote.objectstore.http import Request
 from toolkit.remote.objectstore.place import Direct, Object
 
 PAGE: Final = 1000
-"""Objects that are asked for at once; no server gives more by default."""
+"""The number of objects per page; no server returns more by default."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -33,7 +33,7 @@ class Ask:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """A part of a listing, and what to ask for the next, if there is one."""
+    """A page of a listing, and the token of the next one, if there is one."""
 
     objects: tuple[Object, ...]
     token: str = ""
@@ -41,7 +41,7 @@ class Page:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Payload:
-    """What is written: bytes, or a file; and how many bytes that is."""
+    """The content to write: bytes or a file, and its size in bytes."""
 
     body: bytes | Path
     size: int
@@ -60,10 +60,10 @@ class Dialect(Protocol):
         """Ask for the content, of the expected object only; ``span`` is start and length."""
 
     def answers(self, expect: Object, headers: Mapping[str, str]) -> bool:
-        """Tell whether what comes is the expected object, for servers that ignore conditions."""
+        """Tell whether an answer is for the expected object, for servers that ignore conditions."""
 
     def looking(self, key: str) -> Ask:
-        """Ask what the object is, not for its content."""
+        """Request the properties of an object without its content."""
 
     def seen(self, key: str, headers: Mapping[str, str], body: bytes) -> Object:
         """Read the answer to that, or to a write."""
@@ -71,17 +71,17 @@ class Dialect(Protocol):
     def writing(
         self, key: str, payload: Payload, if_match: Object | None, *, if_absent: bool
     ) -> Ask:
-        """Write an object, if its predecessor is the given one, or if there is none."""
+        """Write an object, if it replaces the given object, or if there is none."""
 
     def deleting(self, key: str) -> Ask:
         """Delete an object."""
 
     def signed(self, ask: Ask, credentials: Direct, now: datetime) -> Request:
-        """Make a request that proves who asks. Raises ``CredentialsError`` if these cannot."""
+        """Sign a request. Raises ``CredentialsError`` if the credentials do not fit."""
 
 
 def encode(text: str, *, safe: str = "") -> str:
-    """Percent-encode everything but letters, digits, ``-._~`` and what is ``safe`` (RFC 3986)."""
+    """Percent-encode all but letters, digits, ``-._~`` and those of ``safe`` (RFC 3986)."""
     return quote(text, safe=safe + "-._~")
 
 
@@ -104,7 +104,7 @@ def conditions(if_match: Object | None, *, if_absent: bool) -> dict[str, str]:
 
 
 def span_header(span: tuple[int, int] | None) -> dict[str, str]:
-    """Return the header that asks for ``length`` bytes from ``start`` on (RFC 9110 §14.2)."""
+    """Return the header for ``length`` bytes from ``start`` on (RFC 9110 §14.2)."""
     return {"Range": f"bytes={span[0]}-{span[0] + span[1] - 1}"} if span else {}
 
 
@@ -115,7 +115,7 @@ def getting(path: str, expect: Object | None, span: tuple[int, int] | None) -> A
     )
 
 
-def putting(  # noqa: PLR0913  # what is written, and when
+def putting(  # noqa: PLR0913  # the content, and the conditions
     path: str,
     payload: Payload,
     if_match: Object | None = None,
@@ -146,7 +146,7 @@ def same_tag(expect: Object, headers: Mapping[str, str]) -> bool:
 
 
 def from_headers(key: str, headers: Mapping[str, str]) -> Object:
-    """Return what the headers of an answer tell of an object."""
+    """Return an object from the headers of an answer."""
     length = headers.get("Content-Length", "")
     return Object(
         key=key,
@@ -162,7 +162,7 @@ def with_size(found: Object, size: int) -> Object:
 
 
 def moment(value: str) -> datetime | None:
-    """Return an RFC 3339 time, or nothing if it is not valid."""
+    """Return an RFC 3339 time, or None if it is invalid."""
     try:
         return datetime.fromisoformat(value).astimezone(UTC)
     except ValueError:

@@ -1,8 +1,8 @@
-"""How much work a private key with a password may ask for before it opens.
+"""Limit the cost of decrypting a private key with a password.
 
-The key's own file says how often its password is hashed. OpenSSL does so up to two thousand million
-times, and no other thread runs meanwhile. Only PBKDF2 within a bound is taken (RFC 8018, which is
-what ``openssl`` and ``az`` write), and the old form of PEM, which hashes once.
+The file of the key states how often its password is hashed. OpenSSL allows up to two thousand
+million times, and blocks all threads meanwhile. Only PBKDF2 within a limit is accepted (RFC 8018,
+as written by ``openssl`` and ``az``), and the old form of PEM, which hashes once.
 """
 
 import base64
@@ -26,9 +26,9 @@ _COUNT: Final = re.compile(rb"\x02([\x01-\x04])")
 
 
 def is_bearable(pem: bytes) -> bool:
-    """Tell whether a PEM key costs little to open; one that is not encrypted, or no key, does."""
+    """Tell whether a PEM key is cheap to load; also if it is not encrypted, or not a key."""
     if b"OPENSSH PRIVATE KEY" in pem:
-        return False  # bcrypt, with rounds of its own
+        return False  # bcrypt, with its own number of rounds
     if b"ENCRYPTED PRIVATE KEY" not in pem:
         return True
     found = _PLAIN.fullmatch(pem)

@@ -23,8 +23,8 @@ from toolkit.errors import StalledError, TransientError
 class ObjectStoreError(TransientError):
     """An operation failed.
 
-    ``status`` is HTTP's and 0 if there was no answer; ``retry_after`` is in seconds, if the server
-    said when.
+    ``status`` is that of HTTP, 0 without an answer; ``retry_after`` is in seconds, if the server
+    stated it.
     """
 
     default_reason: ClassVar[str] = "BucketOperationFailed"
@@ -43,7 +43,7 @@ class ObjectStoreError(TransientError):
 
 
 class BucketNotFoundError(ObjectStoreError):
-    """The bucket does not exist, as far as we may know."""
+    """The bucket does not exist, or the credentials may not see it."""
 
 
 class ObjectNotFoundError(ObjectStoreError):
@@ -55,7 +55,7 @@ class ObjectChangedError(ObjectStoreError):
 
 
 class CredentialsError(ObjectStoreError):
-    """Credentials are incomplete, malformed, or were refused by who would exchange them."""
+    """Credentials are incomplete or invalid, or their exchange was refused."""
 
     default_reason = "AuthenticationFailed"
 

@@ -100,9 +100,9 @@ async def _gathered(response: aiohttp.ClientResponse) -> AsyncIterator[bytes]:
 
 
 async def _disk(work: Callable[[], None]) -> None:
-    """Do something to a file in a thread; if cancelled, leave when it is done all the same.
+    """Run a file operation in a thread; if cancelled, wait for its end.
 
-    What goes wrong there is not the server's fault.
+    Its errors are not errors of the server.
     """
     task = asyncio.ensure_future(asyncio.to_thread(work))
     try:

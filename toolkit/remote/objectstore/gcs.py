@@ -1,6 +1,6 @@
-"""Google Cloud Storage, by its JSON API, whose entity tags are those that Flux's revisions have.
+"""Google Cloud Storage with its JSON API, whose entity tags are those in Flux's revisions.
 
-An object is told from its successor by its generation; a condition on a write names that.
+The generation of an object distinguishes it from its successor; conditions of writes use it.
 """
 
 from collections.abc import Mapping
@@ -61,7 +61,7 @@ class Gcs:
         query = {"alt": "media"}
         if expect:
             query["generation"] = expect.version
-        # What is stored compressed would be unpacked on the way if we could not take it as it is.
+        # The server would decompress compressed objects if the client did not accept gzip.
         headers = {"Accept-Encoding": "gzip", **dialect.span_header(span)}
         return Ask(method="GET", path=self._key(key), query=query, headers=headers)
 
@@ -70,7 +70,7 @@ class Gcs:
         return headers.get("x-goog-generation", "") == expect.version
 
     def looking(self, key: str) -> Ask:
-        """Ask what it is (objects.get)."""
+        """Request the properties of an object (objects.get)."""
         return Ask(method="GET", path=self._key(key), query={"fields": _FIELDS})
 
     def seen(self, key: str, headers: Mapping[str, str], body: bytes) -> Object:

@@ -1,8 +1,8 @@
-"""Requests to object stores: one connection pool per store, deadlines, bounded retries.
+"""Requests to object stores: one connection pool per store, deadlines, limited retries.
 
-Redirects are not followed: a signature is good for one host only, and none of the protocols needs
-them. No metadata service is asked, by whatever name, nor one taken for a proxy. What goes wrong is
-told in our own words (see ``objectstoreerrors``).
+Redirects are not followed: a signature is valid for one host only, and none of the protocols needs
+them. Metadata services are refused, by any name and as a proxy. Error messages are our own (see
+``objectstoreerrors``).
 """
 
 import asyncio
@@ -58,7 +58,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Subject:
-    """What a request is about, for messages: "cannot <action> at <host>"."""
+    """The subject of a request, for messages: "cannot <action> at <host>"."""
 
     action: str
     host: str
@@ -68,7 +68,7 @@ class Subject:
 class Wire:
     """Sends requests to one place; use it with ``async with``, or ``close`` it.
 
-    ``patience`` is how many seconds a server may say nothing.
+    ``patience`` is the number of seconds that a server may send nothing.
     """
 
     def __init__(
@@ -93,7 +93,7 @@ class Wire:
             headers={"User-Agent": "penstock"},
             auto_decompress=False,
             cookie_jar=aiohttp.DummyCookieJar(),
-            # Proxies of the environment are asked for below; its .netrc is not ours to show.
+            # Proxies of the environment are read below; its .netrc must not be used.
             trust_env=False,
             timeout=aiohttp.ClientTimeout(
                 total=None, sock_connect=min(_CONNECT_SECONDS, patience), sock_read=patience
@@ -111,7 +111,7 @@ class Wire:
         await self._session.close()
 
     def _usual(self, url: URL) -> Proxy | None:
-        """Return the environment's proxy, which is asked for once: that takes a fifth of a GET."""
+        """Return the environment's proxy, cached, because finding it takes a fifth of a GET."""
         key = (url.scheme, url.host or "", url.port or 0)
         if key not in self._known:
             self._known[key] = from_environment(*key)
@@ -176,10 +176,10 @@ async def bounded(response: aiohttp.ClientResponse, limit: int, subject: Subject
 
 
 async def retry(work: Callable[[], Awaitable[T]], subject: Subject, *, within: float) -> T:
-    """Return what ``work`` returns, trying again what may pass; all within ``within`` seconds.
+    """Return the result of ``work``; retry temporary errors within ``within`` seconds.
 
     Raises:
-        ObjectStoreError: it did not pass.
+        ObjectStoreError: the error persists.
     """
     last: ObjectStoreError | None = None
     try:
@@ -199,7 +199,7 @@ async def retry(work: Callable[[], Awaitable[T]], subject: Subject, *, within: f
 
 
 def _check(headers: Mapping[str, str]) -> None:
-    """Refuse what would end a header early; it comes from a Secret or a token service."""
+    """Refuse characters that end a header; values come from Secrets or token services."""
     if not all(value.isprintable() for value in headers.values()):
         raise CredentialsError("the credentials have characters that no header can carry")
 
@@ -251,7 +251,7 @@ _NO_BUCKET: Final = frozenset({"NoSuchBucket", "ContainerNotFound", "ContainerBe
 
 
 async def _refusal(response: aiohttp.ClientResponse, subject: Subject) -> ObjectStoreError:
-    """Make an error of a status and of what the server calls it; the body goes no further."""
+    """Return the error for a status and the server's code; the body is not used further."""
     body = await response.content.read(_MAX_ERROR)
     code = _code(response, body)
     why = f"{response.status} {code or HTTPStatus(response.status).phrase}"

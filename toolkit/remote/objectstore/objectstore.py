@@ -1,10 +1,10 @@
-"""Objects in a bucket: list, read, write and delete them, at S3, Google or Azure.
+"""Objects in a bucket: list, read, write and delete them, in S3, Google or Azure.
 
-The protocols are our own small ones and not a library's: listings must show keys as they are (a
-"folder" ``a/`` is not an object ``a``), a prefix is any text, client certificates must be possible,
-and nothing may come from the process's environment.
+The protocols are implemented here, because libraries do not have all of this: listings with
+unchanged keys (a "folder" ``a/`` is not an object ``a``), any text as prefix, client certificates,
+and no use of the process's environment.
 
-Uploads are neither split nor resumed: what is written here is an artifact, of bounded size.
+Uploads are neither split nor resumed, because artifacts have a limited size.
 """
 
 import asyncio
@@ -138,7 +138,7 @@ class ObjectStore:
         raise ObjectStoreError(f"cannot {subject.action} at {subject.host}: the list does not end")
 
     async def head(self, key: str) -> Object:
-        """Return what is known of an object.
+        """Return the properties of an object.
 
         Raises:
             ObjectNotFoundError: the object does not exist.
@@ -165,9 +165,9 @@ class ObjectStore:
         return await http.retry(work, subject, within=self._timeout)
 
     async def read_range(self, key: str, start: int, length: int) -> AsyncIterator[bytes]:
-        """Yield ``length`` bytes from ``start`` on, in chunks; it is not tried again.
+        """Yield ``length`` bytes from ``start`` on, in chunks; it is not retried.
 
-        ``timeout`` is for how long the server may say nothing, not for the whole.
+        ``timeout`` limits the time in which the server sends nothing, not the total.
         """
         subject = self._subject(f"read the object '{_shown(key)}'")
         left = length
@@ -203,7 +203,7 @@ class ObjectStore:
         )
 
     async def delete(self, keys: Iterable[str]) -> None:
-        """Delete objects, some at a time; one that does not exist is deleted already."""
+        """Delete objects, some at a time; missing objects are no error."""
         gate = asyncio.Semaphore(_DELETES)
 
         async def one(key: str) -> None:

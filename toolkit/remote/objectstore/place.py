@@ -1,8 +1,7 @@
-"""Where objects lie, who asks for them, and what is told about one: values, no IO.
+"""The address of a bucket, credentials, and the properties of an object: values, no IO.
 
-Nothing here or below is ever taken from the process's environment: a tenant's bucket must not be
-read with the identity of this process. A caller that wants an identity passes it in, as
-``Provided``.
+Nothing here or below uses the process's environment: a tenant's bucket must not be read with the
+identity of this process. A caller that wants an identity passes it as ``Provided``.
 """
 
 import re
@@ -34,7 +33,7 @@ class S3Keys:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LdapIdentity:
-    """A directory user whom MinIO's token service gives keys (``AssumeRoleWithLDAPIdentity``)."""
+    """A directory user for MinIO's token service (``AssumeRoleWithLDAPIdentity``)."""
 
     endpoint: str
     username: str
@@ -86,15 +85,15 @@ class AzureClient:
 
 
 Direct: TypeAlias = Anonymous | S3Keys | BearerToken | AzureKey | AzureSas
-"""What a request can be made with."""
+"""Credentials that can sign a request."""
 
 Exchanged: TypeAlias = LdapIdentity | GcsServiceAccount | AzureClient
-"""What has to be exchanged for something that expires first."""
+"""Credentials that must be exchanged first for temporary ones."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Provided:
-    """Credentials that somebody else keeps fresh; asked before every request, so it must cache."""
+    """Credentials that the caller keeps fresh; called before every request, so it must cache."""
 
     get: Callable[[], Awaitable[Direct]] = field(repr=False)
 
@@ -147,7 +146,7 @@ class Place:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Object:
-    """What is known of an object without reading it; ``version`` is a Google generation."""
+    """The properties of an object; ``version`` is a Google generation."""
 
     key: str
     etag: str

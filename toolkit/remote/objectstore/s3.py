@@ -1,7 +1,7 @@
-"""The S3 protocol, as AWS and many others speak it.
+"""The S3 protocol of AWS and many other services.
 
-The bucket is in the path, which every server understands but Alibaba's. Requests are signed with
-Signature Version 4, with what they carry unless that is a file.
+The bucket is in the path, which every server but Alibaba's supports. Requests are signed with
+Signature Version 4; the signature covers the body unless it is a file.
 """
 
 from collections.abc import Mapping
@@ -31,7 +31,7 @@ class S3:
         self._path = f"{base.path}/{place.bucket}"
         if host.endswith(".aliyuncs.com"):
             host, self._path = f"{place.bucket}.{host}", base.path
-        # What a client sends as Host, which is signed, leaves out the scheme's own port.
+        # The Host header, which is signed, does not contain the default port of the scheme.
         host = host.removesuffix(":443" if base.scheme == "https" else ":80")
         self._origin = f"{base.scheme}://{host}"
 
@@ -66,7 +66,7 @@ class S3:
         return dialect.same_tag(expect, headers)
 
     def looking(self, key: str) -> Ask:
-        """Ask what it is (HeadObject)."""
+        """Request the properties of an object (HeadObject)."""
         return Ask(method="HEAD", path=self._key(key))
 
     def seen(self, key: str, headers: Mapping[str, str], body: bytes) -> Object:

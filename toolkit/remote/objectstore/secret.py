@@ -1,6 +1,6 @@
-"""Credentials for object stores, read from a Secret as Flux users write it.
+"""Credentials for object stores, from a Secret in the format of Flux.
 
-Bytes in, a value out; a value's ``repr`` never shows what is secret.
+Input: bytes. Output: a value whose ``repr`` never shows secrets.
 """
 
 from collections.abc import Callable, Mapping
@@ -27,7 +27,7 @@ Data = Mapping[str, bytes]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trust:
-    """Whom to trust, and what to show who asks: PEM, from ``certSecretRef``."""
+    """The CA and the client certificate, as PEM, from ``certSecretRef``."""
 
     ca: bytes | None = field(default=None, repr=False)
     client_cert: bytes | None = field(default=None, repr=False)

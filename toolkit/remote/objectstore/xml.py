@@ -1,7 +1,7 @@
-"""XML as object stores answer it, from servers that are not trusted.
+"""Parse XML answers of object stores, which are untrusted.
 
-No document type is let in, so no entity can be defined. Depth, elements and their attributes are
-bounded, and so is what a parser takes in one piece: none of these answers needs much of any.
+Document types are refused, so no entity can be defined. Depth, elements and their attributes are
+limited, and so is the input that the parser takes at once.
 """
 
 from typing import Final
@@ -40,7 +40,7 @@ def parse(data: bytes) -> Element:
 
 
 def text(element: Element, name: str) -> str:
-    """Return the text of a child, empty if there is none."""
+    """Return the text of a child; empty if there is none."""
     return element.findtext(name) or ""
 
 

@@ -1,9 +1,9 @@
-"""Logins out of docker's ``config.json``, as image pull Secrets hold it.
+"""Logins from docker's ``config.json`` in image pull Secrets.
 
-Which entry counts for a repository is what the kubelet's rules say (Kubernetes: "Interpretation of
-config.json"): a key is a host, with port, scheme and a path as it likes; ``*`` stands for a part of
-one label of the host name; the most specific entry wins. A path is compared by whole segments, so
-that a login for ``host/team`` is not shown for ``host/team-two``.
+The entry for a repository is chosen by the kubelet's rules (Kubernetes: "Interpretation of
+config.json"): a key is a host, with optional port, scheme and path; ``*`` matches a part of one
+label of the host name; the most specific entry wins. Paths are compared by whole segments, so that
+a login for ``host/team`` is not sent for ``host/team-two``.
 """
 
 import base64
@@ -26,7 +26,7 @@ DOCKERCFG: Final = ".dockercfg"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Login:
-    """What an entry holds: a name and a password, or a token of either kind."""
+    """The content of an entry: name and password, or a token of either kind."""
 
     username: str | None = None
     password: str | None = field(default=None, repr=False)
@@ -100,7 +100,7 @@ def _decode(data: bytes, kind: type[_T], key: str) -> _T:
 
 
 def _rank(key: str, repository: Repository) -> tuple[int, int, int] | None:
-    """Return how specific a key is for a repository, or nothing if it is for another one."""
+    """Return how specific a key is for a repository; None if it does not match."""
     scheme, separator, rest = key.strip().partition("://")
     host, _, path = (rest if separator else scheme).partition("/")
     if not _same_host(host.lower(), repository.registry):
@@ -129,7 +129,7 @@ def _same_host(pattern: str, registry: str) -> bool:
 
 
 def _fits(label: str, pattern: str) -> bool:
-    # A bracket would be a set of characters to fnmatch, and is none in a host name.
+    # A bracket would be a character set for fnmatch, and is not valid in a host name.
     return "[" not in pattern and fnmatchcase(label, pattern)
 
 

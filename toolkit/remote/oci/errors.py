@@ -31,7 +31,7 @@ class RegistryError(TransientError):
 
 
 class RegistryAuthError(RegistryError):
-    """The registry or its token service refused us, or could not prove who it is."""
+    """The registry or its token service refused the credentials, or has an invalid certificate."""
 
     default_reason = "AuthenticationFailed"
 
@@ -41,11 +41,11 @@ class RegistryNotFoundError(RegistryError):
 
 
 class MalformedError(RegistryError):
-    """What was pushed there cannot be accepted: damaged, too large, or too many of it."""
+    """Pushed content cannot be accepted: it is damaged, too large, or too much."""
 
 
 ANSWERS: Final = (RegistryNotFoundError, MalformedError)
-"""What a registry that works says of what was pushed to it, or deleted."""
+"""Errors that are answers of a working registry about pushed or deleted content."""
 
 
 class RepositoryURLError(StalledError):

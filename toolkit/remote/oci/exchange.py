@@ -1,6 +1,6 @@
-"""Requests to a registry, as one identity: signing in, deadlines, and errors that say what failed.
+"""Requests to a registry with one identity: authentication, deadlines, and errors.
 
-A challenge counts only if the registry itself made it, not where it redirected us to.
+Only a challenge of the registry itself counts, not that of a server to which it redirected.
 """
 
 import asyncio
@@ -19,7 +19,7 @@ from toolkit.remote.oci.tokens import Tokens
 
 
 class Exchange:
-    """Sends requests; see ``registry.Registry`` for what the parts mean."""
+    """Sends requests; see ``registry.Registry`` for the parts."""
 
     def __init__(self, client: Http, endpoint: Endpoint, *, tokens: Tokens, timeout: float) -> None:
         self._http = client
@@ -39,9 +39,9 @@ class Exchange:
         media_type: str = "",
         known: str = "",
     ) -> AsyncIterator[aiohttp.ClientResponse]:
-        """Send a request, signing in where that is demanded; ``path`` may be a whole URL.
+        """Send a request, and authenticate if needed; ``path`` may be a whole URL.
 
-        ``known`` is the entity tag of what the caller has: the answer is 304 if that is current.
+        ``known`` is the entity tag of the caller's copy: the answer is 304 if it is current.
         """
         headers = {"Accept": accept} | ({"Content-Type": media_type} if media_type else {})
         headers |= {"If-None-Match": known} if known else {}
@@ -66,7 +66,7 @@ class Exchange:
         raise AuthError(f"'{base}' refuses every token that it is shown")
 
     async def _challenged(self, repository: Repository, used: Endpoint, error: AuthError) -> bool:
-        """Tell whether to ask again with what a challenge asks for."""
+        """Tell whether to repeat the request with the credentials for a challenge."""
         base = self._base(repository)
         if error.status != 401 or error.origin != str(URL(base).origin()):
             return False
@@ -78,14 +78,14 @@ class Exchange:
         return f"{'http' if self._endpoint.plain_http else 'https'}://{repository.host}"
 
     def url(self, repository: Repository, path: str) -> str:
-        """Return the URL of something in a repository; one that is complete stays as it is."""
+        """Return the URL of a path in a repository; a complete URL stays unchanged."""
         if path.startswith(("https://", "http://")):
             return path
         return f"{self._base(repository)}/v2/{repository.name}/{path}"
 
     @asynccontextmanager
     async def working(self, what: str, *, doing: str = "get") -> AsyncIterator[None]:
-        """Bound a call in time, and tell what it was about when it fails."""
+        """Limit the time of a call, and add its subject to errors."""
         try:
             async with asyncio.timeout(self._timeout):
                 yield

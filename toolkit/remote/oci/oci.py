@@ -1,8 +1,8 @@
 """OCI artifacts as values: repositories, descriptors, manifests (image-spec and distribution-spec).
 
-Manifests are untrusted JSON. Their number and length are bounded, a digest must have an algorithm
-that can be checked, and a document that is both a manifest and an index is refused: a user who
-signs one of the two readings must not get the other (CVE-2021-41190). Nothing here does IO.
+Manifests are untrusted JSON. Their number and length are limited, a digest must have a supported
+algorithm, and a document that is both a manifest and an index is refused: a user who signs one of
+the two interpretations must not get the other (CVE-2021-41190). Nothing here does IO.
 """
 
 import hashlib
@@ -38,10 +38,10 @@ class Repository:
 
     @classmethod
     def parse(cls, url: str) -> "Repository":
-        """Read ``oci://<host>[:<port>]/<name>``, without tag or digest.
+        """Parse ``oci://<host>[:<port>]/<name>``, without tag or digest.
 
         Raises:
-            RepositoryURLError: it is something else.
+            RepositoryURLError: the text is something else.
         """
         match = _URL.fullmatch(url) if len(url) <= _LONGEST_URL else None
         if match is None or not 0 < int(match["port"] or 443) < 65536:
@@ -65,7 +65,7 @@ class Repository:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Platform:
-    """What an entry of an index runs on."""
+    """The platform of an entry of an index."""
 
     os: str = ""
     architecture: str = ""
@@ -105,12 +105,12 @@ class Manifest:
 
 
 def parse_manifest(raw: bytes, *, media_type: str = "", digest: str = "") -> Manifest:
-    """Read a manifest or an index; ``media_type`` is what the registry called it.
+    """Parse a manifest or an index; ``media_type`` is the one of the registry.
 
-    ``digest`` is what it was asked for and found to have, if not SHA-256.
+    ``digest`` is the verified digest of the content, if it is not SHA-256.
 
     Raises:
-        MalformedError: it is neither, both, or has more in it than is bearable.
+        MalformedError: it is neither, both, or exceeds a limit.
     """
     if len(raw) > MAX_MANIFEST:
         raise MalformedError(f"the manifest is larger than {MAX_MANIFEST >> 20} MiB")
@@ -220,7 +220,7 @@ def _kind(document: _Document, told: str) -> str:
     told = told.partition(";")[0].strip().lower()
     kind = document.mediaType or told
     if kind not in (*INDEXES, *MANIFESTS):
-        # A registry that stores without looking calls it text/plain; its form says what it is.
+        # Some registries report text/plain, so the form decides.
         kind = OCI_INDEX if listing else OCI_MANIFEST
     if (kind in INDEXES) != listing:
         raise MalformedError("the manifest's media type contradicts its content")

@@ -42,7 +42,7 @@ class Publisher:
         self.registry = Registry(client, endpoint, tokens=tokens, timeout=timeout)
 
     async def blob(self, repository: Repository, content: bytes | Path, digest: str) -> None:
-        """Push a blob, from memory or from a file, unless it is there (rule 2).
+        """Push a blob, from memory or from a file, unless the registry has it (rule 2).
 
         Raises:
             RegistryError: see ``toolkit.remote.oci.errors``.
@@ -74,7 +74,7 @@ class Publisher:
         return parsed.descriptor
 
     async def tag(self, repository: Repository, reference: str, tag: str) -> Descriptor:
-        """Let a tag mean what another reference means now, byte for byte.
+        """Point a tag at the manifest of another reference, byte for byte.
 
         Raises:
             RegistryError: see ``toolkit.remote.oci.errors``.
@@ -84,7 +84,7 @@ class Publisher:
         return found
 
     async def _put(self, repository: Repository, manifest: Manifest, reference: str) -> str:
-        """Push a manifest; return the subject that the registry says it lists it for."""
+        """Push a manifest; return the subject for which the registry lists it."""
         digest = manifest.descriptor.digest
         what = f"'{reference}' to '{repository}'"
         async with self._exchange.working(what, doing="push"):
@@ -154,7 +154,7 @@ EMPTY_TYPE: Final = "application/vnd.oci.empty.v1+json"
 
 
 def _entry(manifest: Manifest) -> Json:
-    """Return what the list of referrers says of a manifest."""
+    """Return the entry of a manifest in the list of referrers."""
     config = manifest.config.media_type if manifest.config else ""
     entry: Json = {
         "mediaType": manifest.media_type,

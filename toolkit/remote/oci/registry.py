@@ -68,9 +68,9 @@ class Registry:
         self._exchange = Exchange(client, endpoint, tokens=tokens or Tokens(), timeout=timeout)
 
     async def resolve(self, repository: Repository, reference: str) -> Descriptor:
-        """Return what a tag or a digest means now; one HEAD, or a GET if that tells no digest.
+        """Resolve a tag or a digest; this costs one HEAD, or a GET if HEAD returns no digest.
 
-        ``size`` and ``media_type`` are the registry's word: the manifest itself knows better.
+        ``size`` and ``media_type`` are claims of the registry; those in the manifest are reliable.
 
         Raises:
             RegistryError: see ``toolkit.remote.oci.errors``.
@@ -104,14 +104,15 @@ class Registry:
         return listed.tags if listed else ()
 
     async def list_tags(self, repository: Repository, *, known: str = "") -> "Listed | None":
-        """Return all tags, in the registry's order; ``None`` if they are those of ``known``.
+        """Return all tags, in the registry's order; None if they equal those of ``known``.
 
         ``known`` is from an earlier list. A list of several pages has none, because the first page
-        does not tell of changes in the others. A page that may be full can stay as it is while the
-        next tag begins a second one, so there the registry is also asked what follows its last tag.
+        does not show changes in the others. A full page may stay unchanged while the next tag
+        begins a second page. So in this case the registry is also asked for the tags after its last
+        tag.
 
         Raises:
-            RegistryError: as ``tags`` does.
+            RegistryError: an error of ``tags``.
         """
         entity, _, last = known.partition(_LAST)
         async with self._exchange.working(f"the tags of '{repository}'"):
@@ -135,9 +136,9 @@ class Registry:
         return Listed(tags=tuple(found), known=_known(new, tags) if pages == 1 else "")
 
     async def _ends(self, repository: Repository, last: str) -> bool:
-        """Tell whether nothing follows a tag; a registry that does not know the question says no.
+        """Tell whether no tag follows; False for a registry that does not support the question.
 
-        It may pass over ``last``, and answer with the first page.
+        Such a registry may ignore ``last``, and answer with the first page.
         """
         query = f"tags/list?n={_PAGE}&last={quote(last, safe='')}"
         try:
@@ -151,7 +152,7 @@ class Registry:
     async def referrers(
         self, repository: Repository, digest: str, *, artifact_type: str = ""
     ) -> tuple[Descriptor, ...]:
-        """Return what refers to a digest: signatures and the like, of one type or all.
+        """Return the referrers of a digest, such as signatures, of one type or all.
 
         A registry without the referrers API has them in an index tagged ``sha256-<hex>``.
 
@@ -174,7 +175,7 @@ class Registry:
             RegistryError: it has another digest than the descriptor.
             MalformedError: it has that digest and another size, or is too large.
         """
-        # Read on to the limit: only the digest tells who is wrong about the size.
+        # Read on to the limit: only the digest shows whether the size or the content is wrong.
         check, parts = _Check(descriptor, limit, end=limit), []
         async with self._exchange.working(f"the blob {descriptor.digest} of '{repository}'"):
             async with self._exchange.ask(
@@ -215,7 +216,7 @@ class Registry:
             raise
 
     async def _head(self, repository: Repository, reference: str) -> Descriptor | None:
-        """Return what the registry says of a manifest, or nothing if that is not an answer."""
+        """Return the descriptor from the headers of a manifest; None if they are incomplete."""
         try:
             path = f"manifests/{reference}"
             async with self._exchange.ask("HEAD", repository, path, accept=_ACCEPT) as answer:
@@ -243,20 +244,20 @@ class Registry:
             return oci.parse_manifest(raw, media_type=kind)
         except MalformedError as exc:
             if not oci.is_digest(told):
-                raise RegistryError(str(exc)) from exc  # Who knows what this is.
+                raise RegistryError(str(exc)) from exc  # It is unclear what answered.
             _require_digest(raw, told)
             raise
 
     async def _referrers(
         self, repository: Repository, digest: str, artifact_type: str
     ) -> list[Descriptor] | None:
-        """Return what the referrers API tells, or nothing if the registry has none."""
+        """Return the list of the referrers API; None if the registry does not have the API."""
         query = f"?artifactType={quote(artifact_type, safe='')}" if artifact_type else ""
         found: list[Descriptor] = []
         try:
             async for page in self._pages(repository, f"referrers/{digest}{query}"):
                 if page.kind not in oci.INDEXES:
-                    return None  # Something that answers everything with a page of its own.
+                    return None  # A server that answers every URL with its own page.
                 found += oci.parse_manifest(page.body, media_type=page.kind).manifests
                 if len(found) > oci.MAX_PARTS:
                     raise MalformedError(f"there are more than {oci.MAX_PARTS}")
@@ -347,7 +348,7 @@ class _Tags(msgspec.Struct):
 
 
 class _Check:
-    """Compares what comes with its descriptor (rules 2 and 3); after ``end`` it is cut off."""
+    """Compares content with its descriptor (rules 2 and 3); reads at most ``end`` bytes."""
 
     def __init__(self, descriptor: Descriptor, limit: int, *, end: int) -> None:
         algorithm, _, self._expected = _digest(descriptor.digest).partition(":")
@@ -387,7 +388,7 @@ class _Check:
 
 
 def _require_digest(content: bytes, digest: str) -> None:
-    """Refuse what has not the digest that it was asked for by (rule 2)."""
+    """Refuse content that does not have the requested digest (rule 2)."""
     algorithm, _, expected = digest.partition(":")
     actual = hashlib.new(algorithm, content).hexdigest()
     if actual != expected:
@@ -395,7 +396,7 @@ def _require_digest(content: bytes, digest: str) -> None:
 
 
 async def _body(answer: aiohttp.ClientResponse, *, limit: int) -> bytes:
-    """Return a body; one that is too long is the one's who pushed it."""
+    """Return a body; if it is too long, the error is about the pushed content."""
     try:
         return await http.read(answer, limit=limit)
     except HttpError as exc:
@@ -420,10 +421,10 @@ async def _receive(content: aiohttp.StreamReader, check: _Check, file: IO[bytes]
 
 
 def _known(entity: str, tags: Sequence[str]) -> str:
-    """Return what to ask by whether a list of one page has changed; empty if it cannot be asked.
+    """Return the entity tag to check whether a list of one page has changed; empty if impossible.
 
-    What follows the last tag can be asked only where tags are in order (distribution-spec 1.1,
-    "Listing Tags"): else it could stand before.
+    The question for tags after the last one works only if tags are in order (distribution-spec 1.1,
+    "Listing Tags"): otherwise a new tag could be before the last one.
     """
     if not entity or not _may_fill_a_page(len(tags)):
         return entity
@@ -432,7 +433,7 @@ def _known(entity: str, tags: Sequence[str]) -> str:
 
 
 def _may_fill_a_page(count: int) -> bool:
-    """Tell whether a registry may give no more entries at a time; their limits are round."""
+    """Tell whether a page with ``count`` entries may be full; limits of registries are round."""
     return count >= _PAGE or any(count and count % each == 0 for each in _ROUND)
 
 

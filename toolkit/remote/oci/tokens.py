@@ -28,7 +28,7 @@ from toolkit.remote.oci.oci import Repository
 
 @dataclass(frozen=True, slots=True)
 class Challenge:
-    """What a registry demands: ``Basic`` has no realm here, ``Bearer`` has one."""
+    """The challenge of a registry: ``Basic`` has no realm here, ``Bearer`` has one."""
 
     realm: str = ""
     service: str = ""
@@ -36,7 +36,7 @@ class Challenge:
 
 
 class Tokens:
-    """What is known of every registry, by credentials; bounded, the least used goes first.
+    """A cache of challenges and tokens by registry and credentials; the least used are dropped.
 
     ``clock`` is in seconds, monotonic.
     """
@@ -60,10 +60,10 @@ class Tokens:
         *,
         seconds: float,
     ) -> Endpoint:
-        """Return how to ask for something in ``repository``: at first without any credentials.
+        """Return the credentials for a request in ``repository``; the first request has none.
 
         Raises:
-            HttpError: a token has ended and no new one can be had; AuthError: we are refused.
+            HttpError: a token has expired and no new one is issued; AuthError: access is refused.
         """
         if endpoint.bearer_token is not None:
             return endpoint
@@ -89,17 +89,17 @@ class Tokens:
         used: Endpoint,
         challenges: tuple[str, ...],
     ) -> bool:
-        """Take note of a 401 to a request with ``used``; tell whether to ask again.
+        """Handle a 401 to a request with ``used``; return whether to repeat the request.
 
         Raises:
-            AuthError: the token service that the registry names is none that we may ask.
+            AuthError: the token service that the registry names is not allowed.
         """
         if endpoint.bearer_token is not None:
             return False
         entry = self._entry(base, repository, endpoint)
         async with entry.lock:
             if entry.token and used.bearer_token not in (None, entry.token):
-                return True  # Somebody else has a new token already.
+                return True  # Another caller has already obtained a new token.
             challenge = _choose(challenges, base, repository, endpoint, self._actions)
             if challenge is None or (not challenge.realm and used.authorization):
                 return False
@@ -128,7 +128,7 @@ class Tokens:
 _Key = tuple[str, str, Endpoint]
 _KEPT: Final = 4096
 _LIFE: Final = 60.0
-"""Seconds that a token lives if its service does not say (distribution-spec, token)."""
+"""Life of a token in seconds if its service does not state it (distribution-spec, token)."""
 _LONGEST_LIFE: Final = 3600.0
 _SPARE: Final = 15.0
 _MAX_ANSWER: Final = 256 << 10
@@ -139,7 +139,7 @@ _LONGEST_CHALLENGE: Final = 8192
 
 @dataclass(slots=True)
 class _Entry:
-    """What is known of one registry, repository and set of credentials."""
+    """The state for one registry, repository and set of credentials."""
 
     challenge: Challenge | None = None
     token: str = field(default="", repr=False)
@@ -148,7 +148,7 @@ class _Entry:
     lock: asyncio.Lock = field(default_factory=asyncio.Lock)
 
     def keep(self, answer: "_Answer", now: float) -> None:
-        """Take over a token that was asked for at ``now``."""
+        """Store a token that was requested at ``now``."""
         token = answer.token or answer.access_token
         if not token:
             raise AuthError("the token service that the registry names gave no token")
@@ -183,7 +183,7 @@ def _choose(
     endpoint: Endpoint,
     actions: str,
 ) -> Challenge | None:
-    """Return what to answer; a token rather than the password itself."""
+    """Return the challenge to answer; a token is preferred to the password itself."""
     known = [challenge for value in challenges[:8] if (challenge := parse(value))]
     bearer = next((challenge for challenge in known if challenge.realm), None)
     if bearer is not None:
@@ -211,7 +211,7 @@ def _require_realm(realm: str, base: str) -> None:
 
 
 def _scope(suggested: str, repository: Repository, actions: str) -> str:
-    """Return what to ask for (rule 3), under the name that the registry has for it."""
+    """Return the scope to request (rule 3), with the name that the registry uses."""
     kind, _, rest = suggested.partition(":")
     name = rest.rpartition(":")[0]
     if (

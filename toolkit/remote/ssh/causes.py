@@ -1,8 +1,9 @@
-"""Why a connection over SSH failed, in our own words.
+"""Reasons of failed SSH connections, with fixed texts.
 
 A server can send any text with its disconnect message (RFC 4253, section 11.1) and with its refusal
 to run a command (RFC 4254, section 5.1), and asyncssh quotes both. A tenant who chooses the address
-could read from them what listens there. See ``toolkit.remote.causes`` for connections in general.
+could learn from them about other services. See ``toolkit.remote.causes`` for connections in
+general.
 """
 
 from typing import Final

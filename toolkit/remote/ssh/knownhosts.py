@@ -127,7 +127,7 @@ def _entry(text: str) -> _Entry:
 
 
 def _use(marker: str) -> _Use:
-    # OpenSSH knows a marker in lower case only; a revocation in capitals is one all the same.
+    # OpenSSH accepts a marker in lower case only; here a revocation in capitals counts too.
     if marker.lower() == publickeys.REVOKED:
         return _Use.REVOKED
     if marker in ("", publickeys.AUTHORITY):

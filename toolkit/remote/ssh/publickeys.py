@@ -1,9 +1,8 @@
-"""Lines with SSH public keys: what ``authorized_keys``, ``known_hosts`` and allowed signers share.
+"""Lines with SSH public keys: the common part of ``authorized_keys``, ``known_hosts`` and others.
 
-A key is a type and a base64 blob that repeats the type (RFC 4253, section 6.6); what stands before
-it is each format's own. Lines end at a newline and at nothing else, and words at blanks outside
-double quotes, as OpenSSH reads them: Python's own splitting knows more separators, behind which a
-comment could hide a key.
+A key is a type and a base64 blob that repeats the type (RFC 4253, section 6.6); the text before it
+depends on the format. Lines end only at a newline, and words at blanks outside double quotes, as in
+OpenSSH. Python's own splitting has more separators, with which a comment could hide a key.
 """
 
 import base64
@@ -16,12 +15,13 @@ REVOKED: Final = "@revoked"
 AUTHORITY: Final = "@cert-authority"
 
 MAX_LINES: Final = 16_384
-"""Of one file, comments and empty lines apart: no Secret has room for more keys."""
+"""Limit of lines in one file, without comments and empty lines: no Secret has room for more keys.
+"""
 
 _BLANKS: Final = " \t\r"
 _LENGTH: Final = 4
 _ZEROS: Final = "AAAA"
-"""How every key begins in base64: the length of its type, of four bytes, is below 256."""
+"""The beginning of every key in base64: the length of its type in four bytes, below 256."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -79,11 +79,10 @@ def parse(text: str, *, before: int) -> Line:
 
 
 def split_quoted(text: str, separator: str) -> list[str]:
-    """Split at a separator that stands outside double quotes.
+    """Split at a separator outside double quotes.
 
     Raises:
         ValueError: a quote is not closed.
-
     """
     parts, rest = [], text
     while True:
@@ -106,7 +105,7 @@ def in_list(name: str, patterns: str) -> bool:
 
 
 def _word(text: str) -> tuple[str, str]:
-    """Return the first word, with its quotes, and what follows it."""
+    """Return the first word, with its quotes, and the rest of the text."""
     end = _end(text, _BLANKS)
     return text[:end], text[end:].lstrip(_BLANKS)
 

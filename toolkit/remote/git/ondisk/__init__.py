@@ -1,5 +1,5 @@
-"""A repository in a directory of this machine, for the command line: no server is asked.
+"""A repository in a local directory, for the command line, without a server.
 
-A path and a reference enter, the files of one commit leave. Controllers have no such thing:
-``toolkit.remote.git.url`` refuses ``file`` addresses. Open ``repository`` first.
+Input: a path and a reference. Output: the files of one commit. Controllers do not use it:
+``toolkit.remote.git.url`` refuses ``file`` URLs. Open ``repository`` first.
 """

@@ -1,8 +1,8 @@
-"""Check a commit out of a repository on this machine, in a worker that can read nothing else.
+"""Check a commit out of a local repository, in a worker that can read nothing else.
 
-The repository may be a clone of an untrusted one, so it is read as ``toolkit.remote.git`` reads
-what a server sends: in a worker with bounds on time, memory and files. Neither git nor its hooks
-are run.
+The repository may be a clone of an untrusted one. So it is read as ``toolkit.remote.git`` reads
+answers of servers: in a worker with limits on time, memory and files. Neither git nor hooks are
+run.
 """
 
 import asyncio

@@ -1,7 +1,7 @@
-"""What runs in the worker: find a commit in a repository, and write its files.
+"""The operations of the worker: find a commit in a repository, and write its files.
 
-The objects of the commit are packed first. So they are read and judged by the code that does it for
-what servers send: ids are computed anew, names that lead out are refused, sizes are bounded.
+The objects of the commit are packed first. So the same code reads and validates them as for packs
+of servers: it computes ids, refuses names that lead out, and enforces limits.
 """
 
 import stat
@@ -31,7 +31,7 @@ _MAX_TAGS: Final = 8
 
 
 def operations() -> Mapping[str, Callable[[bytes], bytes]]:
-    """Return what the worker can do, by name."""
+    """Return the operations of the worker, by name."""
     return {"checkout": checkout}
 
 
@@ -46,7 +46,7 @@ def checkout(payload: bytes) -> bytes:
     except OSError as exc:
         raise GitError(f"cannot read '{request.root}': {exc.strerror or exc}") from exc
     except (KeyError, AssertionError, ValueError) as exc:
-        # dulwich says so of objects that are missing or damaged.
+        # dulwich raises this for objects that are missing or damaged.
         raise GitError(f"repository '{request.root}' is damaged, or not complete") from exc
     return msgspec.msgpack.encode(done)
 
@@ -113,7 +113,7 @@ def _require_part(repository: Repo, resolved: Resolved, known: Mapping[str, str]
 
 
 def _packed(repository: Repo, resolved: Resolved, scratch: Path, limits: Limits) -> Pack:
-    """Return the commit and what is in it, without history."""
+    """Return a pack with the commit and its content, without history."""
     path = scratch / "commit.pack"
     budget = Budget(limits)
     oid = ObjectID(resolved.commit.encode())
