@@ -1,1 +1,1 @@
-"""What may enter: admission plugins, conversion, and the server that the API server asks."""
+"""The gate: admission plugins, conversion, and the server that the API server calls."""

@@ -26,14 +26,14 @@ async def run(settings: options.Options) -> None:
 
 
 async def disarm(settings: options.Options) -> None:
-    """Delete the webhook configurations, and have nobody asked to convert."""
+    """Delete the webhook configurations, and register no conversion webhook any more."""
     async with Manager.open(settings) as manager:
         await arming.disarm(manager.client)
         await definitions.disarm(manager.client, KINDS)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the first word says; without one, serve."""
+    """Run the subcommand in the first argument; without one, serve."""
     words = list(sys.argv[1:] if argv is None else argv)
     match words[:1]:
         case ["generate"] | ["check"]:

@@ -100,10 +100,11 @@ class Arming:
                 logger.info("disarmed", extra={"configuration": gvk.kind})
 
     async def _written(self, gvk: GroupVersionKind, obj: Json) -> Json | None:
-        """Apply a configuration, and return it as it is then, with nothing in it but ours.
+        """Apply a configuration, and return the stored one without fields of others.
 
-        An apply leaves entries of lists alone that others added: a condition that is never true,
-        or another webhook under our name. None if somebody has deleted the configuration.
+        An apply keeps list entries that others added, such as a condition that is never true, or
+        another webhook under our name. None means that another client has deleted the
+        configuration.
         """
         found = await self._standing[gvk].apply(obj)
         if found is None or _bare(found["webhooks"]) == _bare(obj["webhooks"]):
@@ -122,7 +123,7 @@ class Arming:
         )
 
     def _has_a_say(self, row: Row) -> bool:
-        """Tell whether there is a policy that the plugin goes by, if it goes by policies."""
+        """Tell whether the plugin is needed: always, or only while a policy exists."""
         return row.needed is None or bool(self._policies[row.needed].items())
 
     def _policy(self, gvk: GroupVersionKind) -> Informer[Json]:
@@ -168,7 +169,7 @@ class Arming:
 
 
 def _bare(webhooks: Sequence[Json]) -> list[Json]:
-    """Return the webhooks without what is empty, which is stored or is not."""
+    """Return the webhooks without empty fields, which may be stored or not."""
     return [{name: value for name, value in each.items() if value} for each in webhooks]
 
 
@@ -179,11 +180,11 @@ async def reachable(client: Client, target: Target) -> None:
 
 
 async def updated(client: Client, rows: Sequence[Row], target: Target, *, pod: str) -> None:
-    """Wait until a rolling update is over, as long as we answer what is asked meanwhile.
+    """Wait until a rolling update is over, if this version answers all registered webhooks.
 
-    ``rows`` are our plugins, and ``pod`` is our own name. Where nothing is asked yet, or something
-    that we do not answer, as after a rollback, we arm at once. An update that does not come to its
-    end is not waited for: no other replica keeps the configurations in place.
+    ``rows`` are our plugins, and ``pod`` is the name of our Pod. If no webhook is registered, or
+    one that we do not answer, as after a rollback, it does not wait. If the update does not end, it
+    stops waiting, because no other replica maintains the configurations.
     """
     if target.url:
         return
@@ -205,7 +206,7 @@ async def updated(client: Client, rows: Sequence[Row], target: Target, *, pod: s
 
 
 async def _asked(client: Client, gvk: GroupVersionKind) -> list[str]:
-    """Return the names of the webhooks that stand in a configuration."""
+    """Return the names of the webhooks in a configuration."""
     try:
         found = await client.get(gvk, CONFIGURATION)
     except NotFoundError:
@@ -214,10 +215,10 @@ async def _asked(client: Client, gvk: GroupVersionKind) -> list[str]:
 
 
 async def disarm(client: Client) -> None:
-    """Delete the configurations; what they guarded is then admitted unseen.
+    """Delete the configurations; afterwards requests are admitted without checks.
 
     Raises:
-        ApiError: one could not be deleted.
+        ApiError: a configuration could not be deleted.
     """
     for gvk in _KINDS:
         await _delete(client, gvk)

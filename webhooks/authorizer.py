@@ -1,8 +1,8 @@
-"""Ask the API server what the requester may do (``authorization.k8s.io/v1 SubjectAccessReview``).
+"""Ask the API server for permissions of the requester (``authorization.k8s.io/v1``).
 
-Whatever authorizer the cluster has decides, RBAC or another. Answers are kept for a few seconds,
-because one apply of a hundred objects asks a hundred times; an error is raised and never kept, so
-that it denies.
+So every authorizer of the cluster counts, not only RBAC. Answers to a SubjectAccessReview are
+cached for a few seconds, because one apply of a hundred objects needs a hundred. An error is raised
+and never cached, so that it denies.
 """
 
 import time
@@ -15,12 +15,12 @@ from toolkit.kube.reviews import User
 
 ALLOWED_SECONDS: Final = 5.0
 REFUSED_SECONDS: Final = 2.0
-"""Short, because anyone who was refused asks for the right and tries again."""
+"""Short, because a refused user asks for the permission and tries again."""
 CAPACITY: Final = 4096
 
 
 class Authorizer(Protocol):
-    """Tells what users may do."""
+    """Returns the permissions of users."""
 
     async def allowed(  # noqa: PLR0913 - the attributes of a request
         self,
@@ -33,7 +33,7 @@ class Authorizer(Protocol):
         name: str = "",
         subresource: str = "",
     ) -> bool:
-        """Tell whether ``user`` may do this; an empty namespace means the whole cluster.
+        """Tell whether ``user`` is allowed to do this; an empty namespace means the whole cluster.
 
         Raises:
             ApiError: the API server did not answer, so the request is denied.

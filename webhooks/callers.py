@@ -1,23 +1,23 @@
-"""Which callers may send reviews: all that reach the port, or API servers that prove who they are.
+"""Which callers may send reviews: all that reach the port, or only proven API servers.
 
-A review states who writes, so its sender can state any user. The answer to an encrypted Secret
-contains the decrypted values. Only a proof of the caller therefore keeps others from having
-documents decrypted in the name of an administrator. The following is required, as far as it is
-configured, and all of it must hold:
+A review states the requester, so its sender can state any user. The answer to an encrypted Secret
+contains the decrypted values. So without a proof of the caller, other senders could have documents
+decrypted in the name of an administrator. The following is required, as far as it is configured,
+and all of it must hold:
 
 1. The request did not come through a proxy. API servers forward requests of users who may use
    ``pods/proxy`` or ``services/proxy``, from their own address and to any address that a tenant's
    object names. The proxy adds headers that a client cannot remove. Reviews of the API server have
-   no such headers, and nothing between can add them, because TLS ends here.
+   no such headers, and no host in between can add them, because TLS ends here.
 2. The address is in one of the given networks.
 3. The certificate is verified by TLS against the given authorities, and no others. Its common name
    is one of the given names, because authorities of clusters sign many certificates.
 
-If nothing is configured, plugins that disclose anything are not enabled. Conversions need only 1
-and 2: API servers present no certificate for them, and the answer contains only the objects of the
+If nothing is configured, plugins that disclose data are not enabled. Conversions need only 1 and 2:
+API servers present no certificate for them, and the answer contains only the objects of the
 request.
 
-Addresses are the weaker proof: they hold only if no other host can send from them.
+Addresses are the weaker proof: they are safe only if no other host can send from them.
 """
 
 import asyncio
@@ -36,13 +36,14 @@ from toolkit.kube.options import Options
 
 _ANY: Final = frozenset[str]()
 _CARRIED: Final = ("X-Forwarded-Uri", "X-Forwarded-Host", "X-Forwarded-For", "Forwarded", "Via")
-"""What proxies add; ``X-Forwarded-Uri`` is that of API servers (``apimachinery/pkg/util/net`` and
-``util/proxy``), which with ``Upgrade`` add ``X-Forwarded-For`` alone."""
+"""Headers that proxies add; API servers add ``X-Forwarded-Uri`` (``apimachinery/pkg/util/net`` and
+``util/proxy``), and with ``Upgrade`` only ``X-Forwarded-For``.
+"""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Callers:
-    """What callers must prove; empty ``names`` admit any that the authorities signed."""
+    """The required proofs of a caller; empty ``names`` allow every certified name."""
 
     networks: tuple[IPv4Network | IPv6Network, ...] = ()
     certified: bool = False
@@ -50,12 +51,12 @@ class Callers:
 
     @classmethod
     def trusting(cls, serving: Serving, options: Options) -> Self:
-        """Read what the flags demand, and have certificates asked for if they do.
+        """Return the proofs that the flags require, and request client certificates if needed.
 
         Raises:
             ValueError: a network is not valid.
             CertificateError: the file of authorities contains no certificate.
-            OSError: it cannot be read.
+            OSError: the file cannot be read.
         """
         if options.webhook_client_ca_file:
             serving.trust(Path(options.webhook_client_ca_file).read_bytes())
@@ -100,7 +101,7 @@ class Callers:
         connection = transport.get_extra_info("ssl_object") if transport else None
         if not isinstance(connection, ssl.SSLObject):
             return False
-        # What was not verified has no fields.
+        # A certificate that was not verified has no fields.
         shown = connection.getpeercert(binary_form=True) if connection.getpeercert() else None
         if shown is None:
             return False

@@ -1,13 +1,12 @@
-"""Which writes change what plugins decide by, told by the API server itself.
+"""Conditions with which the API server skips writes that cannot change a decision.
 
 Finalizers, annotations and labels of Penstock's kinds are written more often than their specs. A
-plugin that judges by the spec alone, and only what a write brings, is not asked about them: a
-condition compares both versions before any request is sent. It sees what the plugin would see: the
-objects as stored and as they are to be stored, converted to the version of the rule, after all
-mutations.
+plugin that only judges changes of the spec need not be called for them: a condition compares both
+versions before a request is sent. It gets the same objects as the plugin: old and new, converted to
+the version of the rule, after all mutations.
 
-What the condition cannot compare is asked about: creation, and an object that has no spec, or had
-none.
+If the condition cannot compare, the plugin is called: for creations, and if one of the objects has
+no spec.
 
 Validation also judges ``ANNOTATIONS``. Other annotations, such as the request for a reconciliation,
 are never judged.
@@ -21,7 +20,7 @@ from toolkit.policy.imagepolicies import VERIFY
 from webhooks.plugin import Condition
 
 ANNOTATIONS: Final = (PULL_REQUEST, VERIFY)
-"""Annotations with which users say what a spec of Flux has no field for."""
+"""Annotations for settings that a spec of Flux has no field for."""
 
 
 def annotations(obj: Json) -> Json:
@@ -46,7 +45,7 @@ SPEC_OR_SUBRESOURCE: Final = Condition(
     name="spec-changed-or-subresource",
     expression=f"has(request.subResource) && request.subResource != '' || {_SPEC_CHANGED}",
 )
-"""True where a write changes the spec, or goes to a subresource, for rules that name some."""
+"""True if the write changes the spec, or is for a subresource, for rules with subresources."""
 SPEC_OR_ANNOTATIONS: Final = Condition(
     name="spec-or-annotations-changed",
     expression=" || ".join(

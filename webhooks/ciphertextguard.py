@@ -27,7 +27,7 @@ class CiphertextGuard:
         return cls()
 
     async def review(self, request: Request) -> Answer:
-        """Deny what is ciphertext and was not there before."""
+        """Deny ciphertext that the old object does not have."""
         secret = request.object
         if secret is None:
             return Answer()
@@ -63,7 +63,7 @@ def _remedy(secret: dict[str, object]) -> str:
 
 
 def encoded_markers() -> tuple[str, ...]:
-    """Return what base64 makes of the marker, for each of the three places where it may begin."""
+    """Return the base64 forms of the marker, for each of the three offsets."""
     found = []
     for shift in range(3):
         text = base64.b64encode(b"\0" * shift + MARKER.encode()).decode()
@@ -81,7 +81,7 @@ ROW: Final = Row(
     name="ciphertextguard",
     rules=(Rule(groups=("",), versions=("v1",), resources=("secrets",)),),
     make=CiphertextGuard.make,
-    # The condition lets everything pass that a cluster needs to start.
+    # The condition skips all writes that a cluster needs to start.
     everywhere=True,
     conditions=(
         Condition(

@@ -36,13 +36,12 @@ _PATIENCE: Final = 15.0
 
 
 async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> None:
-    """Wire everything into the manager.
+    """Wire the gate into the manager.
 
     Raises:
-        ValueError: a plugin is to be disabled that does not exist, a network is none, or a name of
-            a namespace.
-        CertificateError: the authorities of callers cannot be used.
-        OSError: they cannot be read.
+        ValueError: a plugin to disable does not exist, or a network or namespace is invalid.
+        CertificateError: the authorities of callers are invalid.
+        OSError: the authorities cannot be read.
     """
     serving = Serving(ask_clients=bool(options.webhook_client_ca_file))
     callers = Callers.trusting(serving, options)
@@ -85,7 +84,7 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
     for work in (
         Definitions(client, KINDS, target, bundle=bundle, ready=answering).run,
         Arming(client, rows, target, bundle=bundle, ready=complete).run,
-        # Reads what is stored in old versions, so it waits for conversion by itself.
+        # It reads objects in old versions, so it waits for conversion itself.
         Migration(client, KINDS).run,
     ):
         manager.add_elected(work, lease=NAME)

@@ -52,7 +52,7 @@ _COLLECTOR: Final = (
     " 'system:serviceaccount:kube-system:namespace-controller', 'system:kube-controller-manager']"
 )
 COLLECTION: Final = Condition("not-collected", f"request.operation != 'DELETE' || !({_COLLECTOR})")
-"""False where the cluster clears away what nobody wants any more."""
+"""False if the cluster itself deletes the object (garbage collection, namespace deletion)."""
 REMOVAL: Final = Condition(
     name="not-a-removal",
     expression=(
@@ -79,9 +79,9 @@ VITAL: Final = Condition(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """Where API servers find the process: a Service of its namespace, or a URL.
+    """The address of the process for API servers: a Service of its namespace, or a URL.
 
-    ``exempt`` are namespaces that it leaves alone beside its own and the cluster's.
+    ``exempt`` are namespaces that it does not check, besides its own and the cluster's.
     """
 
     namespace: str
@@ -115,9 +115,9 @@ def full_name(webhook: str) -> str:
 
 
 def configurations(rows: Sequence[Row], target: Target, *, bundle: str = "") -> list[Json]:
-    """Return the configurations that these plugins need; one without webhooks is left out.
+    """Return the configurations for these plugins; one without webhooks is left out.
 
-    Plugins that are asked together have one webhook (``joint``).
+    Plugins that share a request have one webhook (``joint``).
     """
     return [
         _configuration(kind, [_webhook(row, target, bundle) for row in joint.asked(chosen)])
@@ -130,10 +130,11 @@ def configurations(rows: Sequence[Row], target: Target, *, bundle: str = "") -> 
 
 
 def permissions(rows: Sequence[Row]) -> tuple[rbac.Rule, ...]:
-    """Return what the process may do on the whole cluster, if nothing is added to it.
+    """Return the cluster permissions of the process, without optional ones.
 
-    What discloses reads kinds of ours by these rights too: it may be offered without its own, and
-    the gate is armed only when all caches are complete.
+    They include reading Penstock's kinds for plugins that disclose data: such a plugin may be
+    enabled without its own permissions, and the gate is registered only when all caches are
+    complete.
     """
     migrating = migration.permissions(KINDS)
     every = (
@@ -146,7 +147,7 @@ def permissions(rows: Sequence[Row]) -> tuple[rbac.Rule, ...]:
 
 
 def render(rows: Sequence[Row]) -> dict[str, str]:
-    """Return name and content of what is generated."""
+    """Return name and content of the generated files."""
     rights = [
         rbac.service_account(NAME),
         *rbac.granted("ClusterRole", NAME, permissions(rows)),
@@ -160,7 +161,7 @@ def render(rows: Sequence[Row]) -> dict[str, str]:
 
 
 def render_added(rows: Sequence[Row]) -> str:
-    """Return the rights of what discloses, which is not offered unless an administrator says so."""
+    """Return the permissions of plugins that disclose data, which an administrator must grant."""
     rules = tuple(filter(_is_core, _of(row for row in rows if row.discloses)))
     role = (
         rbac.role("ClusterRole", ADDED_ROLE, rules),
@@ -217,10 +218,10 @@ def _rule(rule: Rule) -> Json:
 
 
 def _resolved(rules: Sequence[Rule]) -> Iterator[Rule]:
-    """Yield the rules with the stored version where they name none for kinds of ours.
+    """Yield the rules; for Penstock's kinds without a version, with the stored version.
 
-    A rule for every version would get each object as it was written; one for a single version gets
-    it converted to that (``matchPolicy: Equivalent``).
+    A rule for every version would get each object as it was written. With a single version, the API
+    server converts objects to it (``matchPolicy: Equivalent``).
     """
     for rule in rules:
         if rule.versions != ("*",) or not _OURS.issuperset(rule.groups):
@@ -238,7 +239,7 @@ def _resolved(rules: Sequence[Rule]) -> Iterator[Rule]:
 
 
 def _gathered(rules: Iterable[Rule]) -> Iterator[Rule]:
-    """Yield one rule for all resources that are asked about in the same way, each named once."""
+    """Yield one rule for all resources with the same conditions, without duplicates."""
     found: dict[Rule, dict[str, None]] = {}
     for rule in rules:
         alike = replace(rule, resources=())
@@ -281,10 +282,10 @@ def _namespaces(row: Row, target: Target) -> Json:
     ours = all(_OURS.issuperset(rule.groups) for rule in row.rules)
     if row.everywhere or ours:
         return selector
-    # What is named by an administrator serves pods that start; labels of namespaces start none.
+    # Exempt namespaces are for starting Pods; labels of namespaces start none.
     named = () if all(rule.scope == "Cluster" for rule in row.rules) else target.exempt
     exempt: Json = {
-        # Set by the API server itself, and refused to everybody else.
+        # The API server itself sets this label, and refuses others.
         "key": "kubernetes.io/metadata.name",
         "operator": "NotIn",
         "values": sorted({*_EXEMPT, target.namespace, *named}),
@@ -326,7 +327,7 @@ _PERMISSIONS: Final = (
         verbs=("get", "patch"),
         names=API_SERVICES,
     ),
-    # The owner of the configurations: they go when it goes.
+    # The owner of the configurations: its deletion deletes them.
     rbac.Rule(
         groups=("rbac.authorization.k8s.io",),
         resources=("clusterroles",),
@@ -334,7 +335,7 @@ _PERMISSIONS: Final = (
         names=(CLUSTER_ROLE,),
     ),
     rbac.Rule(groups=("",), resources=("namespaces",), verbs=("get", "list", "watch")),
-    # What requesters may do is asked for, never assumed.
+    # Permissions of requesters are always checked with the API server.
     rbac.Rule(
         groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)
     ),

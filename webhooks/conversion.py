@@ -1,9 +1,9 @@
-"""Answer ``apiextensions.k8s.io/v1 ConversionReview``: objects from one version to another.
+"""Answer ``apiextensions.k8s.io/v1 ConversionReview``: convert objects between versions.
 
-It is in the path of every read and write in an old version, so it does no IO and knows only the
-request. A review is answered whole or not at all, because the API server takes no half of a list;
-the failure names the objects and fields that are at fault. So does the log, once for each object:
-one that is stored fails again with every list. Neither tells values.
+It is needed for every read and write in an old version, so it does no IO and depends only on the
+request. A review succeeds or fails as a whole, because the API server does not accept a part of a
+list. The error names the objects and fields. So does the log, once per object, because a stored
+object fails again in every list. Neither contains values.
 """
 
 import asyncio
@@ -28,7 +28,7 @@ logger = logging.getLogger(__name__)
 
 _API_VERSION: Final = "apiextensions.k8s.io/v1"
 _NAMED: Final = 5
-"""Failures that are told of one review."""
+"""Maximal number of objects in the error of one review."""
 _AT_ONCE: Final = 256 << 10
 """Bytes that are converted without leaving the event loop: a few milliseconds."""
 _THREADS: Final = 2
@@ -37,13 +37,14 @@ _REMEMBERED: Final = 1024
 """Failures that are not logged again."""
 _MAX_FIELD: Final = 253
 _READ: Final = ("name", "namespace", "uid", "labels", "annotations")
-"""What API servers read of the metadata in an answer; all else they take from what they sent
+"""Metadata that API servers read from an answer; they take the rest from their request
 (apiextensions-apiserver ``conversion/webhook_converter.go``: ``validateConvertedObject`` and
-``restoreObjectMeta``). ``managedFields`` would be half of most answers."""
+``restoreObjectMeta``). ``managedFields`` would be half of most answers.
+"""
 
 
 class MalformedReviewError(StalledError):
-    """What was sent is not a ConversionReview of this version."""
+    """The body is not a ConversionReview of this version."""
 
     default_reason = "BadRequest"
 
@@ -96,7 +97,7 @@ class Conversions:
         return answer
 
     def answer(self, body: bytes) -> tuple[bytes, list[Failure]]:
-        """Do the same here and now, and return what failed beside it."""
+        """Convert in this process, and return the failures too."""
         began = time.monotonic()
         request = _decoded(body)
         failures: list[Failure] = []
@@ -150,7 +151,7 @@ def _in_short(obj: Json) -> Json:
 
 
 def _failure(obj: Any, wanted: str, why: str) -> Failure:
-    """Return what is told of an object, of which nothing is sure, not even that it is one."""
+    """Return the failure of an object, which may be any JSON value."""
     body = obj if isinstance(obj, dict) else {}
     metadata = body.get("metadata")
     key = key_of({"metadata": metadata if isinstance(metadata, dict) else {}})

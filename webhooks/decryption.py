@@ -50,7 +50,7 @@ from webhooks.request import Request
 from webhooks.services import Services
 
 VERB: Final = "decrypt"
-"""What the requester must be allowed on the Secrets that hold the keys."""
+"""The verb that the requester needs on the Secrets with the keys."""
 
 MAX_KEY_SECRETS: Final = 16
 """Labelled key Secrets of one namespace that are tried."""
@@ -58,10 +58,10 @@ MAX_KEY_SECRETS: Final = 16
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SignIns:
-    """How key services are asked.
+    """The identities for key services.
 
     ``default_account`` and ``own`` are flags: the account of appliers that name none, and whether
-    this process may sign in as itself for those that have none.
+    the identity of this process may be used without an account.
     """
 
     services: KeyServices
@@ -90,7 +90,7 @@ class Decryption:
 
     @classmethod
     def make(cls, services: Services) -> "Decryption":
-        """Take what is needed of the process."""
+        """Return the plugin with the services of the process."""
         return cls(
             client=services.client,
             secrets=services.secrets,
@@ -110,7 +110,7 @@ class Decryption:
 
     async def review(self, request: Request) -> Answer:
         """Fill the Secret, or deny."""
-        # 1. Is it asked for?
+        # 1. Does the Secret opt in?
         secret = request.object
         if secret is None or not envelope.opted_in(secret):
             return _forgotten(secret)
@@ -164,7 +164,7 @@ class Decryption:
     async def _lent(
         self, request: Request, secret: Json
     ) -> tuple["_Voucher | None", tuple[str, ...]]:
-        """Return who vouches, if anybody does, and the Secrets with the keys."""
+        """Return the applier of the claim, if there is one, and the Secrets with the keys."""
         why = ""
         try:
             if voucher := await self._voucher(request):
@@ -174,13 +174,13 @@ class Decryption:
         return None, await self._permitted(request, secret, why)
 
     async def _voucher(self, request: Request) -> "_Voucher | None":
-        """Return the applier on whose behalf this is written; None if none is claimed.
+        """Return the applier that the request claims; None without a claim.
 
-        The claim is only a name. What it may lend is what the object says now: its own key Secret,
-        to the account that it applies as, on this cluster.
+        The claim is only a name. The current object of that name decides: its own key Secret, for
+        the account with which it applies, on this cluster.
 
         Raises:
-            UntrustedError: it does not vouch.
+            UntrustedError: the claim is not true.
         """
         claimed = claims.parse(request.user.extra)
         if claimed is None:
@@ -213,10 +213,10 @@ class Decryption:
         return user == default or user.startswith(impersonation.service_account(namespace, ""))
 
     async def _permitted(self, request: Request, secret: Json, why: str) -> tuple[str, ...]:
-        """Return the key Secrets of the namespace that the requester may decrypt with.
+        """Return the key Secrets of the namespace that the requester may use.
 
-        One text for all who may not, whatever there is: it tells nothing about other people's keys.
-        An applier is told ``why`` it does not vouch.
+        The denial is the same for all requesters and all Secrets, so it discloses no keys of
+        others. For an applier it has the reason ``why`` its claim is not accepted.
         """
         named = dig(secret, "metadata", "annotations", envelope.KEYS_FROM, default="")
         names = (named,) if named else await self._labelled(request.namespace)
@@ -258,7 +258,7 @@ class Decryption:
 
 @dataclass(frozen=True, slots=True)
 class _Voucher:
-    """An applier that stands in for the document's name, its Secret, and its account."""
+    """An applier that is trusted for the name of the document, with its Secret and account."""
 
     applier: ObjectRef
     keys: str
@@ -311,7 +311,7 @@ def _kept(request: Request, secret: Json) -> Answer:
 
 
 def _forgotten(secret: Json | None) -> Answer:
-    """Take our annotations off a Secret that is no longer ours."""
+    """Remove our annotations from a Secret without the label."""
     notes = dig(secret or {}, "metadata", "annotations", default={})
     if secret is None or not any(name in notes for name in _NOTES):
         return Answer()
@@ -333,18 +333,18 @@ ROW: Final = Row(
     rules=(Rule(groups=("",), versions=("v1",), resources=("secrets",)),),
     make=Decryption.make,
     object_selector={"matchLabels": {envelope.LABEL: envelope.ENABLED}},
-    # A Secret that asks for it is never stored encrypted, wherever it is.
+    # A labelled Secret is never stored encrypted, in any namespace.
     everywhere=True,
     discloses=True,
     permissions=(
-        # The keys, which nobody else needs to read.
+        # The Secrets with keys; no other process needs to read them.
         Permission(groups=("",), resources=("secrets",), verbs=("get", "list")),
-        # What vouches for whom.
+        # The objects to verify claims.
         *(
             Permission(groups=(kind.group,), resources=(kind.plural,), verbs=("get",))
             for kind in (KUSTOMIZATION, HELM_RELEASE)
         ),
-        # Who it is at a key service. Tokens are granted by the component workload-identity.
+        # The account at a key service. The component workload-identity grants its tokens.
         Permission(groups=("",), resources=("serviceaccounts",), verbs=("get",)),
     ),
 )

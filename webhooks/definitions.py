@@ -108,7 +108,7 @@ class Definitions:
         )
 
     def _left(self, name: str, found: "_Definition") -> bool:
-        """Tell whether the API server asks us about a kind that it can relabel by now."""
+        """Tell whether a CRD names our webhook although its kind needs no conversion."""
         ours = found.metadata.labels.get(injection.LABEL) == NAME
         return name in self._others and ours and found.spec.conversion.strategy == "Webhook"
 
@@ -143,7 +143,7 @@ class Definitions:
             self._settling.wake()
         if change.key.name not in self._names:
             return
-        # Anyone who disarmed one before we led may have meant the leader of that time.
+        # If it was disarmed before we led, this may have been meant for the earlier leader.
         if change.new.disarmed and change.old is not None and not change.old.disarmed:
             self._disarmed.add(change.key.name)
             logger.error(
@@ -157,10 +157,10 @@ class Definitions:
 
 
 async def disarm(client: Client, kinds: Sequence[Kind[Struct]]) -> None:
-    """Have the API server relabel objects, asking nobody; for when this process goes for good.
+    """Make the API server convert by changing ``apiVersion``; used when the process is removed.
 
     Raises:
-        ApiError: a definition could not be changed.
+        ApiError: a CRD could not be changed.
     """
     for kind in kinds:
         if kind.converted:

@@ -1,12 +1,12 @@
-"""Whether images are signed as the policies of a namespace demand; for both phases of admission.
+"""Verify that images are signed as the policies of a namespace require; for both phases.
 
 1. The policies that apply are those that select the namespace and name the repository.
 2. A tag is resolved once. The resulting digest is verified and written into the object. Resolving
    it twice was the cause of CVE-2022-47633.
-3. Every policy must be satisfied, and within a policy as many verifiers as it demands. A failed
+3. Every policy must be satisfied, and within a policy the required number of verifiers. A failed
    proof that a trust policy tolerates does not count.
-4. If the check fails for technical reasons, this is a violation, too, and the message says that it
-   may pass later.
+4. If the check fails for technical reasons, this is a violation too, and the message says that
+   another attempt may succeed.
 
 Images of one request are checked in parallel, each text once. All checks end shortly before the
 request's deadline, so that the results until then can be reported.
@@ -44,7 +44,7 @@ POLICY: Final = GroupVersionKind(*IMAGE_VERIFICATION_POLICY.gvk)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verified:
-    """An image that satisfies a policy, and by whom it is signed."""
+    """An image that satisfies a policy, with its signers."""
 
     image: Image
     policy: str
@@ -62,7 +62,7 @@ class Task:
 
 
 async def new_images(request: Request) -> tuple[Image, ...]:
-    """Return the images that a request brings, found off the loop: there may be thousands."""
+    """Return the new images of a request; runs in a thread, because there may be thousands."""
     return await asyncio.to_thread(imagepolicies.changed, request.object or {}, request.old)
 
 
@@ -90,10 +90,10 @@ class Checks:
         )
 
     async def resolve(self, request: Request, task: Task) -> str:
-        """Return the digest of an image: its own, or what its tag leads to (step 2).
+        """Return the digest of an image: its own, or that of its tag (step 2).
 
         Raises:
-            PenstockError: it cannot be found out.
+            PenstockError: the tag cannot be resolved.
         """
         if task.reference.digest:
             return task.reference.digest
@@ -102,7 +102,7 @@ class Checks:
         return await self._registries.digest(await self._visitor(request, policy), task.reference)
 
     async def verify(self, request: Request, task: Task, digest: str) -> list[Verified | Violation]:
-        """Return what became of each policy for this digest (step 3)."""
+        """Return the result of each policy for this digest (step 3)."""
         return [await self._judge(request, task, policy, digest) for policy in task.policies]
 
     async def _judge(
@@ -118,7 +118,7 @@ class Checks:
     async def _prove(
         self, request: Request, task: Task, policy: ImageVerificationPolicy, digest: str
     ) -> tuple[str, ...]:
-        """Return who signed, one for each verifier that was needed."""
+        """Return the signers, one for each required verifier."""
         visitor = await self._visitor(request, policy)
         subject = Subject(
             store=self._registries.store(visitor),
@@ -141,18 +141,18 @@ class Checks:
 
 @dataclass(slots=True, kw_only=True)
 class Tasks:
-    """What is to be looked at, and what cannot be read at all."""
+    """The images to verify, and violations by unreadable images."""
 
     tasks: list[Task]
     violations: list[Violation]
 
 
 def tasks(found: Iterable[Image], policies: Policies) -> Tasks:
-    """Pair images with the policies that name them; one of each text is enough (step 1).
+    """Pair images with the policies that name them; equal texts are checked once (step 1).
 
-    What cannot be read as an image violates all policies: no one can tell which name it. So does an
-    object of more images than anybody runs, of which none is read. This takes as long as there are
-    images and patterns: more than ``FEW`` are for a thread.
+    A text that is no valid image violates all policies, because its name is unknown. So does an
+    object with an unreasonable number of images; none of them is read. The time is proportional to
+    images and patterns: run it in a thread for more than ``FEW``.
     """
     sorted_out, listed = Tasks(tasks=[], violations=[]), tuple(found)
     if len(listed) > MOST:
@@ -175,7 +175,7 @@ async def side_by_side(
     todo: Sequence[Task],
     work: Callable[[Task], Awaitable[list[Verified | Violation]]],
 ) -> list[Verified | Violation]:
-    """Do the work for every image in time; what is not done then is a violation (step 4)."""
+    """Run ``work`` for every image in time; unfinished ones are violations (step 4)."""
     places = asyncio.Semaphore(_AT_ONCE)
 
     async def one(task: Task) -> list[Verified | Violation]:
@@ -193,7 +193,7 @@ async def side_by_side(
 
 
 def violation(image: Image, policy: ImageVerificationPolicy, error: PenstockError) -> Violation:
-    """Return what an error means for an image."""
+    """Return the violation for an error of an image."""
     passing = isinstance(error, (TransientError, WaitingError)) and not isinstance(
         error, VerificationError
     )
@@ -229,7 +229,7 @@ _REMEDY_LATER: Final = "; whether it is signed could not be found out: try again
 
 
 def audit(found: Iterable[Verified | Violation]) -> Mapping[str, str]:
-    """Return what the audit log gets of it: what was proved by whom, and what was not."""
+    """Return the audit annotations: proved signers, and violations."""
     proved, let = list[str](), list[str]()
     for each in found:
         if isinstance(each, Verified):
@@ -242,7 +242,7 @@ def audit(found: Iterable[Verified | Violation]) -> Mapping[str, str]:
 
 
 def denial(violations: Sequence[Violation], found: Iterable[Verified | Violation]) -> DeniedError:
-    """Return the denial that tells of violations: 503 if all of them may pass, otherwise 403."""
+    """Return the denial for violations: 503 if all of them are temporary, otherwise 403."""
     shown = "; ".join(map(str, violations[:_SHOWN_VIOLATIONS]))
     more = len(violations) - _SHOWN_VIOLATIONS
     return DeniedError(

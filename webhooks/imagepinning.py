@@ -70,7 +70,7 @@ class ImagePinning:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Todo:
-    """Images that are left to pin, what is to be verified for them, and digests to put back."""
+    """Images that are left to pin, images to verify, and digests to restore."""
 
     left: tuple[Image, ...]
     tasks: list[Task]
@@ -90,7 +90,7 @@ def _todo(new: Sequence[Image], old: Json | None, policies: imagechecks.Policies
 
 
 RULES: Final = (
-    # The stored version of each; what is written in another one is converted to it.
+    # The stored version of each; objects in another version are converted to it.
     Rule(
         groups=("",),
         versions=("v1",),
@@ -110,9 +110,9 @@ PERMISSIONS: Final = (
         resources=(IMAGE_VERIFICATION_POLICY.plural,),
         verbs=("get", "list", "watch"),
     ),
-    # Where policies hold.
+    # The labels of namespaces.
     Permission(groups=("",), resources=("namespaces",), verbs=("get", "list", "watch")),
-    # What Pods sign in with at registries, and what policies trust.
+    # Pull credentials of Pods, and trusted keys of policies.
     Permission(groups=("",), resources=("secrets", "serviceaccounts"), verbs=("get",)),
 )
 
@@ -126,7 +126,7 @@ ROW: Final = Row(
     mutating=True,
     rules=RULES,
     make=ImagePinning.make,
-    # What a later plugin adds, such as the container of a service mesh, is pinned too.
+    # Containers that a later plugin adds, such as those of a service mesh, are pinned too.
     reinvocation=True,
     timeout=SECONDS,
     needed=NEEDED,

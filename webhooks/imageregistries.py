@@ -1,15 +1,15 @@
-"""Registries as the Pods of a namespace see them: with their pull Secrets, or their account's.
+"""Access to registries for Pods of a namespace: with their pull Secrets, or their account's.
 
-A registry is asked as late as can be. A proof that is kept, or a tag that was looked up a moment
-ago, costs neither a request to it nor one for its Secrets.
+A registry is contacted as late as possible. With a cached proof, or a recently resolved tag,
+neither the registry nor its Secrets are read.
 
-1. Whose Secrets: those that the Pods name; where they name none, those of their ServiceAccount
-   (Kubernetes adds them to Pods likewise); then the policy's own. All from where they belong: the
-   Pods' from their namespace, the policy's from Penstock's.
-2. A namespace waits for a few registries at a time, and one that just failed to answer it is not
-   asked again at once, so that its other requests find a place.
-3. What a tag led to is kept for seconds, for the same namespace that asks with the same Secrets;
-   so are those Secrets, because an image is asked for in many calls.
+1. The Secrets are those that the Pods name, or else those of their ServiceAccount (Kubernetes adds
+   them to Pods in the same way), and then the policy's own. The Pods' Secrets are in their
+   namespace, the policy's in Penstock's.
+2. A namespace waits for a few registries at a time. A registry that has just failed to answer is
+   not contacted again at once, so that other requests of the namespace can proceed.
+3. A resolved tag is cached for seconds, for the same namespace with the same Secrets. So are these
+   Secrets, because checking an image takes several calls.
 """
 
 import asyncio
@@ -35,7 +35,7 @@ from toolkit.remote.oci.oci import Descriptor, Manifest, Repository
 from toolkit.remote.oci.registry import Registry, RegistryAuthError, RegistryError, Tokens
 
 TAG_SECONDS: Final = 20.0
-"""How long a tag leads to the same digest."""
+"""How long a resolved tag is cached."""
 SECRET_SECONDS: Final = 5.0
 AT_ONCE: Final = 8
 """Conversations with registries that a namespace may have."""
@@ -47,7 +47,7 @@ _KEPT: Final = 1024
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Visitor:
-    """Who asks a registry: Pods of a namespace, under a policy, until a time of the loop."""
+    """The user of a registry: Pods of a namespace, under a policy, until a deadline of the loop."""
 
     namespace: str
     pulls: PullAccess
@@ -57,12 +57,12 @@ class Visitor:
 
     @property
     def key(self) -> tuple[object, ...]:
-        """Return what the answer of a registry may depend on."""
+        """Return the cache key: all inputs on which the answer of a registry may depend."""
         return self.namespace, self.pulls, self.policy, self.trusted.endpoint
 
 
 class Registries:
-    """Opens registries, and remembers for a moment what tags led to, and who did not answer."""
+    """Opens registries, and caches resolved tags and registries that did not answer."""
 
     def __init__(self, client: Client, http: Http, *, tokens: Tokens | None = None) -> None:
         self._client = client
@@ -117,7 +117,7 @@ class Registries:
                 raise
 
     async def endpoint(self, visitor: Visitor, repository: Repository) -> Endpoint:
-        """Return how to reach a registry, signed in (rule 1)."""
+        """Return the connection settings and the login of a registry (rule 1)."""
         found = await self._pulls.get(
             (visitor.namespace, visitor.pulls), lambda: self._pull_secrets(visitor)
         )
@@ -144,7 +144,7 @@ class Registries:
         return tuple(str(entry["name"]) for entry in entries if entry.get("name"))
 
     async def _secret(self, namespace: str, name: str) -> Mapping[str, bytes]:
-        """Return a pull Secret; one that is missing counts as empty, as it does for the kubelet."""
+        """Return a pull Secret; a missing one counts as empty, as for the kubelet."""
         try:
             return await self._secrets.read(namespace, name, reason=_REASON)
         except TransientError as exc:
@@ -174,7 +174,7 @@ class Store:
         self._visitor = visitor
 
     async def resolve(self, repository: Repository, reference: str) -> Descriptor:
-        """Return what a tag points at."""
+        """Return the target of a tag."""
         async with self._registries.asking(self._visitor, repository) as registry:
             return await registry.resolve(repository, reference)
 
@@ -186,7 +186,7 @@ class Store:
     async def referrers(
         self, repository: Repository, digest: str, *, artifact_type: str = ""
     ) -> tuple[Descriptor, ...]:
-        """Return what refers to the digest."""
+        """Return the referrers of the digest."""
         async with self._registries.asking(self._visitor, repository) as registry:
             return await registry.referrers(repository, digest, artifact_type=artifact_type)
 

@@ -1,9 +1,9 @@
-"""Admit only images that are signed as policies demand (``ImageVerificationPolicy``).
+"""Admit only images that are signed as policies require (``ImageVerificationPolicy``).
 
-Looks at the object as it will be stored, no matter who changed it last: each new image that an
-enforced policy names must carry a digest, and that digest must be signed. Of what ``imagepinning``
-verified a moment ago the proof is still there. Policies that only warn or audit let a tag pass, and
-tell what it leads to now.
+The plugin checks the object as it will be stored, after all mutations: each new image that an
+enforced policy names must have a digest, and this digest must be signed. For images that
+``imagepinning`` has just verified, the proof is cached. Policies that only warn or audit allow a
+tag, and report the digest that it has now.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ class ImageVerification:
         return cls(Checks(services))
 
     async def review(self, request: Request) -> Answer:
-        """Let pass what is signed; tell of what policies that do not enforce would refuse."""
+        """Allow signed images; report violations of policies that do not enforce."""
         new = await imagechecks.new_images(request)
         policies = await self.checks.policies(request.namespace) if new else ()
         if not policies:

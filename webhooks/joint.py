@@ -1,15 +1,15 @@
-"""Plugins that the API server asks with one request: one webhook, several decisions.
+"""Plugins that share a webhook: one request of the API server, several decisions.
 
-A review costs both sides about as much to send as to decide: the object is encoded, often a
-connection is made, and the answer is read. So plugins that judge the same writes share a webhook
-(``Row.webhook``). Each of them decides about every request that comes; the first denial, in the
-order of the table, is the answer.
+Sending a review costs about as much as the decision: the object is encoded, often a connection is
+opened, and the answer is parsed. So plugins that judge the same writes share a webhook
+(``Row.webhook``). Each of them decides about every request; the answer is the first denial, in the
+order of the table.
 
-No plugin is asked less often than alone. The rules are those of all, and the condition holds where
-those of any plugin do: it is built from theirs. A plugin gets requests that its own rules do not
-name, and must have nothing to say about them.
+No plugin is called less often than with its own webhook. The rules are the union of all, and the
+condition holds if the conditions of any plugin hold. A plugin also gets requests that its own rules
+do not name, and must allow them.
 
-This module makes what the API server is told. How a request is answered is in ``server``.
+This module makes the configuration. ``server`` answers the requests.
 """
 
 from collections.abc import Iterable, Iterator, Sequence
@@ -19,17 +19,17 @@ from typing import Final
 from webhooks.plugin import Condition, Row
 
 SPECS: Final = "specs"
-"""The webhook of the plugins that judge what writes to Penstock's kinds bring."""
+"""The webhook of plugins that judge changes of specs of Penstock's kinds."""
 _EITHER: Final = "concerns-a-plugin"
 
 
 def asked(rows: Sequence[Row]) -> Iterator[Row]:
-    """Yield a row for each webhook, in the order of the first plugin of each.
+    """Yield a row for each webhook, in the order of its first plugin.
 
-    A plugin that shares a webhook with none of the others has its own.
+    A plugin that shares no webhook has its own.
 
     Raises:
-        ValueError: plugins share a webhook and differ in what only a webhook as a whole can have.
+        ValueError: plugins share a webhook and differ in a setting of the whole webhook.
     """
     for name, members in _members(rows).items():
         yield members[0] if len(members) == 1 else _joint(name, members)
@@ -58,7 +58,7 @@ def _joint(name: str, members: Sequence[Row]) -> Row:
 
 
 def _selecting(row: Row) -> tuple[object, ...]:
-    """Return by what else a webhook chooses requests; one that mutates has an order of its own."""
+    """Return the settings by which a webhook selects requests; order matters if it mutates."""
     if row.mutating or row.needed:
         return (row.name,)
     return (row.object_selector, row.namespace_selector, row.everywhere, row.to_the_end)
@@ -67,7 +67,7 @@ def _selecting(row: Row) -> tuple[object, ...]:
 def _either(members: Iterable[Row]) -> tuple[Condition, ...]:
     """Return a condition that holds where all conditions of one plugin do; none if one has none."""
     sets = dict.fromkeys(frozenset(each.conditions) for each in members)
-    # Where fewer conditions hold is the rest contained.
+    # A set of conditions is redundant if another one is a subset of it.
     least = [each for each in sets if not any(other < each for other in sets)]
     if frozenset() in least:
         return ()

@@ -1,7 +1,7 @@
-"""The difference of two JSON values as a JSON Patch (RFC 6902), no longer than it need be.
+"""The difference of two JSON values as a short JSON Patch (RFC 6902).
 
-Equal means equal in JSON: ``true`` is not 1, and 1 is not 1.0. In lists, what is common at both
-ends stays untouched; what lies between is compared place by place.
+Equality is that of JSON: ``true`` is not 1, and 1 is not 1.0. In lists, common elements at both
+ends stay; the ones between are compared by position.
 """
 
 from collections.abc import Iterator
@@ -42,7 +42,7 @@ def _lists(path: str, before: list[Any], after: list[Any]) -> Iterator[Json]:
     both = min(len(old), len(new))
     for index in range(both):
         yield from _diff(f"{path}/{head + index}", old[index], new[index])
-    # From the end, so that no removal moves what a later one means.
+    # From the end, so that a removal does not move elements of later operations.
     for index in reversed(range(both, len(old))):
         yield {"op": "remove", "path": f"{path}/{head + index}"}
     for index in range(both, len(new)):
@@ -50,7 +50,7 @@ def _lists(path: str, before: list[Any], after: list[Any]) -> Iterator[Json]:
 
 
 def _common(left: list[Any], right: list[Any]) -> int:
-    """Return how many elements are equal from the start on."""
+    """Return the number of equal elements at the start."""
     pairs = zip(left, right, strict=False)
     return next(
         (at for at, (a, b) in enumerate(pairs) if not _equal(a, b)), min(map(len, (left, right)))

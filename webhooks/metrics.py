@@ -1,4 +1,4 @@
-"""What is measured about admission: per plugin and decision, never per object or user."""
+"""Metrics of admission: per plugin and decision, never per object or user."""
 
 from typing import Final
 
@@ -30,7 +30,7 @@ ARMED: Final = prom.Gauge(
     "Whether the API server is told to ask (1), or somebody has taken that back (0).",
     ("configuration",),
 )
-"""``configuration`` is the kind of what tells it."""
+"""``configuration`` is the kind of the object that registers the webhook."""
 CONVERSIONS: Final = prom.Histogram(
     "penstock_conversion_duration_seconds",
     "How long a conversion review took, all its objects together.",
@@ -41,4 +41,4 @@ CONVERSIONS: Final = prom.Histogram(
 UNCONVERTED: Final = prom.Counter(
     "penstock_conversion_failures", "Objects that could not be converted.", ("kind",)
 )
-"""``kind`` is one of ours, or ``unknown``: anyone who reaches the port may send anything."""
+"""``kind`` is one of Penstock's, or ``unknown``: clients may send any text."""

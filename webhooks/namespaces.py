@@ -1,8 +1,8 @@
-"""Labels of namespaces, by which policies choose where they hold.
+"""Labels of namespaces, by which policies select namespaces.
 
-They come from a cache that all plugins share. A namespace that it does not know yet was made a
-moment ago and is read from the API server: it must not count as one without labels, because no
-policy would hold there.
+They come from a cache that all plugins share. A namespace that is not in the cache may be new, and
+is read from the API server: it must not count as one without labels, because then no policy would
+select it.
 """
 
 from collections.abc import Mapping

@@ -98,21 +98,21 @@ class Plugin(Protocol):
     """Decides about requests. One instance serves all of them, many at a time."""
 
     async def review(self, request: Request) -> Answer:
-        """Let the request pass, perhaps changed, or raise.
+        """Allow the request, perhaps with a changed object, or raise to deny it.
 
-        Only mutating plugins may change the object. What blocks goes to a thread; the server
+        Only mutating plugins may change the object. Blocking work must run in a thread; the server
         cancels the call at ``request.deadline``.
         """
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Which requests reach the plugin (``admissionregistration.k8s.io/v1 RuleWithOperations``).
+    """The requests for the plugin (``admissionregistration.k8s.io/v1 RuleWithOperations``).
 
-    Name the version for kinds that have several: the API server converts what was written in
-    another one to it (``matchPolicy: Equivalent``), so that an old version is not a way around. For
-    Penstock's own kinds, ``("*",)`` is written out as the stored version of each.
-    ``resources`` holds plurals, ``plural/subresource``, ``*`` or ``*/*``.
+    Name the version for kinds that have several: the API server converts objects in other versions
+    to it (``matchPolicy: Equivalent``), so that an old version is no bypass. For Penstock's own
+    kinds, ``("*",)`` is replaced by the stored version of each. ``resources`` are plurals,
+    ``plural/subresource``, ``*`` or ``*/*``.
     """
 
     groups: tuple[str, ...]
@@ -142,18 +142,19 @@ class Condition:
 class Row:
     """One plugin of the table ``webhooks.plugins.PLUGINS``.
 
-    ``make`` is called once, before the process serves; caches are asked for there. Plugins that
-    name the same ``webhook`` are asked with one request (``webhooks.joint``). ``fail_open`` lets
-    requests pass that the plugin comes to no decision about, and while no replica answers.
-    ``everywhere`` matches in Penstock's own namespace and the cluster's too: rules for Penstock's
-    own kinds always do, all others leave these namespaces alone, so that a cluster can start and
-    heal without this process. ``timeout`` is in seconds, 30 at most. ``permissions`` are what the
-    process needs for it on the whole cluster, the right to watch ``needed`` among them: the kind of
-    policy without which the plugin has nothing to say, and is not asked. What ``discloses`` answers
-    with more than the request held; it is asked only where callers prove that they are API servers,
-    and its ``permissions`` are granted by the component ``decryption``. ``to_the_end`` has it asked
-    about metadata of what is on its way out as well; its own conditions must then let finalizers
-    go.
+    - ``make`` is called once, before the process serves; it requests caches.
+    - ``webhook``: plugins with the same one share a request (``webhooks.joint``).
+    - ``fail_open``: requests are allowed if the plugin fails, and while no replica answers.
+    - ``everywhere``: the plugin also checks Penstock's own namespace and the cluster's. Rules for
+      Penstock's own kinds always do. Others skip these namespaces, so that a cluster can start and
+      recover without this process.
+    - ``timeout`` is in seconds, at most 30.
+    - ``permissions`` are the cluster permissions for the plugin, including to watch ``needed``: the
+      kind of policy without which the plugin allows everything, and is not called.
+    - ``discloses``: answers contain more than the request. The plugin is only enabled if callers
+      prove that they are API servers, and the component ``decryption`` grants its ``permissions``.
+    - ``to_the_end``: the plugin is also called for metadata of objects that are being deleted; its
+      own conditions must then allow removing finalizers.
     """
 
     name: str

@@ -18,13 +18,13 @@ from webhooks.plugin import Row
 from webhooks.validation import admission as validation
 
 PLUGINS: Final[tuple[Row, ...]] = (
-    # What could never work is refused, no matter who writes it;
+    # Specs that can never work are refused for all users.
     validation.ROW,
-    # what is missing is only told.
+    # Probable mistakes only cause warnings.
     hints.ROW,
     # References to other namespaces need a grant there.
     references.ROW,
-    # Nobody lends an account, a kubeconfig or keys that they do not hold,
+    # Users need the permissions on accounts, kubeconfigs and keys that their objects use.
     tenancy.TENANCY,
     # nor changes the labels of namespaces that policies go by.
     tenancy.LABELS,
@@ -36,10 +36,10 @@ PLUGINS: Final[tuple[Row, ...]] = (
     protection.ROW,
     # Images get the digest that their signature was verified for,
     imagepinning.ROW,
-    # and whatever others made of them since, nothing runs that is not signed.
+    # After all mutations, only signed images may run.
     imageverification.ROW,
-    # Encrypted Secrets are opened for anyone who may use the keys,
+    # Encrypted Secrets are decrypted for users who may use the keys.
     decryption.ROW,
-    # and none is stored that nobody opened.
+    # Ciphertext that was not decrypted is not stored.
     ciphertextguard.ROW,
 )

@@ -1,6 +1,6 @@
-"""Protected namespaces stay protected, but for those who may ``bypass`` the policies.
+"""Only users who may ``bypass`` policies can remove the protection of a namespace.
 
-Who may is asked here as well for what is written while the glass of a namespace is broken
+The same permission is needed for writes while policies of a namespace are bypassed
 (``webhooks.provenance``).
 """
 
@@ -20,7 +20,7 @@ from webhooks.request import Request
 from webhooks.services import Services
 
 BYPASS: Final = "bypass"
-"""The verb on ProvenancePolicies that lets its holder in where the glass is broken."""
+"""The verb on ProvenancePolicies that is needed while policies are bypassed."""
 POLICY: Final = GroupVersionKind(*PROVENANCE_POLICY.gvk)
 decode: Final = msgspec.json.Decoder(ProvenancePolicy).decode
 Policies = Sequence[ProvenancePolicy]
@@ -34,7 +34,7 @@ class ProvenanceNamespaces:
         self._policies = services.watch(POLICY, decode=decode)
 
     async def review(self, request: Request) -> Answer:
-        """Leave the namespace as protected as it is, but for those who may ``bypass``."""
+        """Allow changes of the protection of a namespace only to users who may ``bypass``."""
         held = self._held(request.old)
         kept = {each.metadata.name for each in self._held(request.object)}
         breaks = _glass_of(request.object) != _glass_of(request.old) and _glass_of(request.object)
@@ -118,7 +118,7 @@ ROW: Final = Row(
     make=ProvenanceNamespaces,
     to_the_end=True,
     conditions=(
-        # Labels by which policies choose, and the annotation that opens; the rest is not ours.
+        # Labels by which policies select, and the annotation for the bypass; others do not matter.
         condition(
             "was-protected",
             f"has(oldObject.metadata.labels) && {_LABELLED}",

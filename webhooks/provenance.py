@@ -1,14 +1,16 @@
-"""Objects of protected namespaces come from a repository, or not at all (``ProvenancePolicy``).
+"""Objects in protected namespaces must come from a repository (``ProvenancePolicy``).
 
-The API server asks about namespaces with the label ``policy.penstock.dev/provenance`` alone, about
-every kind there, and about every subresource that can change what an object means. In steps:
+The API server calls the plugin only for namespaces with the label
+``policy.penstock.dev/provenance``, for every kind, and for every subresource that can change an
+object. In steps:
 
-1. Which policies are about this? None: yes.
-2. A write that claims a provenance must be what it claims, whatever it does (``claims``), and come
-   from where the policies say.
-3. One that claims none is the cluster's own machinery at work (``machinery``), or violates them.
-4. Anyone who may ``bypass`` every policy that refuses is let in while the glass of the namespace is
-   broken, and the audit log says so.
+1. Find the policies for this write. If there is none, allow it.
+2. A write with claims of provenance must have true claims, whatever it does (``claims``), and an
+   origin that the policies allow.
+3. A write without claims must be one of the cluster itself (``machinery``); otherwise it violates
+   the policies.
+4. While policies of the namespace are bypassed, a user who may ``bypass`` every policy that refuses
+   is allowed, and the audit log records it.
 
 Nothing depends on labels or annotations of the object itself. Dry-runs are treated alike.
 """
@@ -43,7 +45,7 @@ _HOPS: Final = 3
 
 
 class Provenance:
-    """Reviews what is written in protected namespaces."""
+    """Reviews writes in protected namespaces."""
 
     def __init__(self, services: Services) -> None:
         self._services = services
@@ -89,7 +91,7 @@ class Provenance:
     async def _violations(
         self, request: Request, attempt: Attempt, policies: Policies
     ) -> tuple[Violation, ...]:
-        """Return what a write violates."""
+        """Return the violations of a write."""
         try:
             made = claims.parse(request.user.extra)
             if made is not None:
@@ -104,10 +106,10 @@ class Provenance:
     async def _judged(
         self, made: claims.Claims, attempt: Attempt, policies: Policies
     ) -> tuple[Violation, ...]:
-        """Return what a write violates; a cache that speaks against it may be behind.
+        """Return the violations of a write; if a cache refutes it, check again with the API server.
 
         Raises:
-            UntrustedError: nothing stands behind the claims.
+            UntrustedError: the claims are not true.
         """
         with contextlib.suppress(claims.UntrustedError):
             standing = await self._standings.of(made.applier)
@@ -117,7 +119,7 @@ class Provenance:
         return _judge(made, attempt, policies, standing)
 
     async def _orphaned(self, attempt: Attempt, policies: Policies) -> tuple[Violation, ...]:
-        """Return what speaks against an object that a controller makes for another one."""
+        """Return the violations of an object that a controller creates for another object."""
         named = controller_of(attempt.object) or {}
         owner = await self._owner(attempt.ref.namespace, named)
         kind, name = named.get("kind"), named.get("name")
@@ -130,7 +132,7 @@ class Provenance:
         )
 
     async def _owner(self, namespace: str, named: Json) -> Json | None:
-        """Return the very object that an owner reference means, if it is of a known kind."""
+        """Return the object of an owner reference, if its kind is known."""
         if _group_kind(named) not in machinery.OWNERS:
             return None
         _, gvk = machinery.OWNERS[_group_kind(named)]
@@ -141,13 +143,13 @@ class Provenance:
         return found if dig(found, "metadata", "uid") == named.get("uid") else None
 
     async def _glass(self, request: Request, forbidding: Sequence[Violation]) -> Answer | None:
-        """Return the answer that lets the requester in, if that is for them to be let in."""
+        """Return the answer that allows the request if policies are bypassed; None otherwise."""
         live = await self._client.get(NAMESPACE, request.namespace)
         notes: Mapping[str, str] = dig(live, "metadata", "annotations", default={})
         try:
             glass = provenance.broken(notes, now=datetime.now(UTC))
         except ValueError:
-            return None  # it was refused, or put there before anybody looked
+            return None  # The bypass was refused, or set before the webhook ran.
         if glass is None:
             return None
         names = sorted({each.policy for each in forbidding})
@@ -159,7 +161,7 @@ class Provenance:
         )
 
     async def _home(self, attempt: Attempt) -> provenance.Home | None:
-        """Return where to change an object that is there; only its present labels count."""
+        """Return the place to change an existing object; only its current labels count."""
         obj = attempt.old
         if not self._services.proven:
             # the request's own words
@@ -178,7 +180,7 @@ class Provenance:
         return None
 
     async def _whole(self, attempt: Attempt) -> Json | None:
-        """Return the object whose subresource is written, if it is of a known kind."""
+        """Return the object of a subresource, if its kind is known."""
         for plural, gvk in machinery.OWNERS.values():
             if plural == attempt.resource:
                 try:
@@ -218,7 +220,7 @@ def _attempt(request: Request) -> Attempt:
 
 
 def _unexplained(attempt: Attempt, violations: Sequence[Violation]) -> tuple[Violation, ...]:
-    """Return violations that tell strangers nothing of the cluster; our log has the reasons."""
+    """Return violations without reasons, which disclose the cluster; our log has the reasons."""
     logger.info(
         "provenance violated",
         extra={"object": str(attempt.ref), "violations": "; ".join(map(str, violations))},
@@ -227,7 +229,7 @@ def _unexplained(attempt: Attempt, violations: Sequence[Violation]) -> tuple[Vio
 
 
 def _tolerated(attempt: Attempt, violations: Sequence[Violation]) -> Answer:
-    """Return what is told of violations that do not forbid."""
+    """Return the answer with violations that do not refuse."""
     told = [each for each in violations if each.mode == "Warn"]
     warnings = (provenance.refusal(attempt, told, None),) if told else ()
     return Answer(warnings=warnings, audit=_noted(violations))
@@ -274,7 +276,7 @@ ROW: Final = Row(
         "matchExpressions": [{"key": provenance.LABEL, "operator": "Exists"}],
     },
     conditions=(
-        # Which node a Pod gets, that Pods go, and tokens, are nobody's to commit.
+        # The node of a Pod, the eviction of Pods, and tokens do not come from a repository.
         protection.condition(
             "not-running",
             f"""!(has(request.subResource) && request.subResource in ['eviction', 'token', 'log'])
@@ -283,13 +285,13 @@ ROW: Final = Row(
             && (request.resource.resource == 'bindings'
             || (has(request.subResource) && request.subResource == 'binding')))""",
         ),
-        # A status tells what is, unless somebody slips metadata in with it.
+        # A status describes the object, unless the write also changes metadata.
         protection.condition(
             "not-a-status",
             f"""!(has(request.subResource) && request.subResource == 'status')
             || object == null || oldObject == null || {_DESCRIBED}""",
         ),
-        # What is on its way out may go at once.
+        # An object that is being deleted may be deleted at once.
         protection.condition(
             "not-terminating",
             """request.operation != 'DELETE' || oldObject == null

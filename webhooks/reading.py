@@ -22,7 +22,7 @@ GRACE: Final = 0.5
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class _Body:
-    """One that is held; the one who takes its bytes away ends its ``timeout``."""
+    """The bytes of a body; when they are taken, its ``timeout`` ends."""
 
     since: float
     timeout: asyncio.Timeout
@@ -30,7 +30,7 @@ class _Body:
 
 
 class Budget:
-    """What bodies of one sort may take, all together and each, and how long one may be coming."""
+    """Limits for all bodies together, for each body, and for the time to receive one."""
 
     def __init__(self, *, total: int, each: int, seconds: float) -> None:
         self._total = total

@@ -1,10 +1,10 @@
-"""References to other namespaces, refused at once unless a ReferenceGrant allows them.
+"""Refuse references to other namespaces without a ReferenceGrant.
 
-Only references that a write brings are looked at: what stood there before is the reconciler's to
-stop. A grant that was written a moment ago may not be in the cache yet, so before a denial the
-grants of the target's namespace are read once more, of a bounded number of namespaces.
+Only references that a write adds are checked; the reconciler refuses existing ones. A grant that
+was just written may not be in the cache yet. So before a denial the grants of the target's
+namespace are read again, for a limited number of namespaces.
 
-Under ``--cross-namespace-refs=warn`` what lacks a grant is admitted, with a warning.
+Under ``--cross-namespace-refs=warn`` a reference that lacks a grant is admitted, with a warning.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ from webhooks.request import Request
 from webhooks.services import Services
 
 MOST: Final = 1000
-"""References to other namespaces that one write may bring."""
+"""Limit of references to other namespaces that one write may add."""
 _READS: Final = 16
 """Namespaces whose grants are read once more for one request."""
 _SHOWN: Final = 3
@@ -71,11 +71,11 @@ class ReferenceCheck:
         return Answer(warnings=_warnings(denials))
 
     async def _denials(self, holder: ObjectRef, new: Sequence[Reference]) -> Sequence[_Denied]:
-        """Return what is denied by what is known, and still by what is read once more."""
+        """Return the references that are denied by the cache, and still after reading again."""
         denied = await self._judged(holder, new, self._policy.grants)
         if not denied or not self._policy.cross_namespace:
             return denied
-        # Each namespace once, and not all of a thousand: who writes an object chooses how many.
+        # Each namespace once, and only some of them, because the author of the object chooses them.
         named = list(dict.fromkeys(each.target.namespace for each, _ in denied))[:_READS]
         fresh = {namespace: await self._fresh(namespace) for namespace in named}
         again = [each for each, _ in denied if each.target.namespace in fresh]
@@ -145,7 +145,7 @@ def _warnings(denials: Sequence[_Denied]) -> tuple[str, ...]:
 
 
 def make(services: Services) -> ReferenceCheck:
-    """Take what is needed of the process."""
+    """Return the plugin with the services of the process."""
     cache = services.watch(_GRANT, decode=msgspec.json.Decoder(ReferenceGrant).decode)
     return ReferenceCheck(
         client=services.client, policy=references.under(Grants(cache), services.options)

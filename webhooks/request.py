@@ -1,4 +1,4 @@
-"""One admission request as plugins see it: decoded, typed, without the wire around it.
+"""An admission request for plugins: decoded and typed.
 
 Pure values. ``review`` makes them from an ``AdmissionReview``; nothing here does IO.
 """
@@ -41,5 +41,5 @@ class Request:
 
     @property
     def ref(self) -> ObjectRef:
-        """Return what is written; the name is empty for ``generateName``."""
+        """Return the reference to the object; the name is empty for ``generateName``."""
         return ObjectRef(self.gvk, self.namespace, self.name)

@@ -1,7 +1,7 @@
-"""``admission.k8s.io/v1 AdmissionReview`` on the wire: strictly read, bounded in what is said.
+"""Decode and encode ``admission.k8s.io/v1 AdmissionReview``, with limits.
 
-Warnings, audit annotations and messages are cut to what API servers pass on and logs can bear. The
-object in an answer is told as a JSON Patch, and only if it was changed.
+Warnings, audit annotations and messages are shortened to the limits of API servers and logs. An
+answer has a JSON Patch only if the object was changed.
 """
 
 import base64
@@ -39,7 +39,7 @@ _UNDERSTOOD: Final = MappingProxyType(
 
 
 class MalformedError(StalledError):
-    """What was sent is not an AdmissionReview of this version."""
+    """The body is not an AdmissionReview of this version."""
 
     default_reason = "BadRequest"
 
@@ -128,7 +128,7 @@ def decode(body: bytes, *, deadline: float) -> Request:
 
 
 def allowed(request: Request, answer: Answer, *, mutating: bool) -> bytes:
-    """Write the answer that lets the request pass, with a patch if the object was changed."""
+    """Encode the answer that allows the request, with a patch if the object was changed."""
     response: Json = {"uid": request.uid, "allowed": True}
     if mutating and answer.object is not None and request.object is not None:
         patch = jsonpatch.diff(request.object, answer.object)
@@ -154,7 +154,7 @@ def denied(request: Request, denial: DeniedError, *, warnings: Iterable[str] = (
 
 
 def understood(error: PenstockError) -> DeniedError:
-    """Turn any error of the toolkit into the denial that it means."""
+    """Return the denial for any error of the toolkit."""
     if isinstance(error, DeniedError):
         return error
     code = next((code for kind, code in _UNDERSTOOD.items() if isinstance(error, kind)), 403)
@@ -176,7 +176,7 @@ def _details(request: Request, denial: DeniedError) -> Json:
     """Return ``meta/v1.StatusDetails``; an object that gets its name later has none."""
     causes = _causes(denial.causes)
     if denial.reason == _INVALID and not causes:
-        # Where an invalid object is named, kubectl tells the causes instead of the message.
+        # If details name an invalid object, kubectl shows the causes instead of the message.
         return {}
     present = request.object if request.object is not None else request.old
     details: Json = {
@@ -204,5 +204,5 @@ def _cut(text: str, length: int) -> str:
 
 
 def _where(exc: Exception) -> str:
-    """Tell what is wrong without a value of the object."""
+    """Return the problem without a value of the object."""
     return misfits.told(exc) if isinstance(exc, msgspec.ValidationError) else "it is not JSON"

@@ -34,7 +34,7 @@ from webhooks.request import Request
 logger = logging.getLogger(__name__)
 
 MAX_BODY: Final = 7 << 20
-"""Bytes: the object and the one before, of at most 3 MiB each, and who asks."""
+"""Limit in bytes: the new and the old object, of at most 3 MiB each, and the user."""
 MAX_CONVERSION: Final = 64 << 20
 """Bytes; a whole list is converted in one call."""
 MAX_REVIEWING: Final = 48 << 20
@@ -44,8 +44,9 @@ MAX_CONVERTING: Final = 64 << 20
 _ARRIVAL: Final = 5.0
 """Seconds for a body to come, which API servers send at once."""
 _HEAD: Final = 512 << 10
-"""Bytes before a body is expected, some of which are the body's: on all connections together half
-of what the process may have."""
+"""Limit of bytes before a body is read, some of which are the body's. On all connections together
+this is half of the process's memory.
+"""
 _MARGIN: Final = 0.5
 _LONGEST: Final = 30.0
 _JSON: Final = "application/json"
@@ -70,14 +71,14 @@ class Entry:
     plugin: Plugin
     turns: Turns
     caches: tuple[Complete, ...] = ()
-    """What the plugin reads; until all are complete, its requests wait."""
+    """The caches of the plugin; its requests wait until all are complete."""
 
 
 class Reviews:
-    """Decides about requests that were read: what the plugins answer, or why there is none.
+    """Decides about decoded requests: the answers of plugins, or the denial.
 
-    Each plugin is asked under its own name, and under that of the webhook that it shares. API
-    servers may still know the configuration of a replica whose plugins shared none.
+    Each plugin is registered under its own name, and under that of the webhook that it shares. API
+    servers may still have the configuration of a replica whose plugins shared none.
     """
 
     def __init__(self, entries: Mapping[str, Entry]) -> None:
@@ -110,7 +111,7 @@ class Reviews:
         return review.allowed(request, answer, mutating=entries[0].row.mutating)
 
     async def _decided(self, entry: Entry, request: Request) -> Answer | DeniedError:
-        """Return what one plugin decides, and count it."""
+        """Return the decision of one plugin, and count it."""
         began = _now()
         found: Answer | DeniedError
         try:
@@ -139,7 +140,7 @@ class Reviews:
         except (PenstockError, asyncio.CancelledError):
             raise
         except Exception as exc:  # noqa: BLE001 - the one place
-            # Its message may quote the object, so only the places are told.
+            # The message may quote the object, so only positions are logged.
             logger.error(  # noqa: TRY400 - see above
                 "plugin failed",
                 extra={
@@ -179,7 +180,7 @@ class Endpoint:
         self._draining = False
 
     def application(self) -> web.Application:
-        """Return what to serve."""
+        """Return the web application."""
         app = web.Application()
         app.router.add_post("/admit/{webhook}", self._admit)
         if self._convert:
@@ -188,7 +189,7 @@ class Endpoint:
         return app
 
     async def drain(self, *, linger: float, grace: float) -> None:
-        """Answer for ``linger`` seconds more, and wait ``grace`` for what is under review."""
+        """Answer for ``linger`` seconds more, and wait ``grace`` seconds for running reviews."""
         self._draining = True
         await asyncio.sleep(linger)
         with contextlib.suppress(TimeoutError):
@@ -284,7 +285,7 @@ _LAST: Final = 0.05
 
 
 def _together(answers: Sequence[Answer]) -> Answer:
-    """Return one answer that says what all of them say; at most one changes the object."""
+    """Return one answer with the content of all; at most one of them changes the object."""
     if len(answers) == 1:
         return answers[0]
     return Answer(
@@ -323,7 +324,7 @@ def _refused(status: int, reason: str) -> web.Response:
 
 
 def _seconds(request: web.Request, usual: float) -> float:
-    """Return how long the answer may take: what the API server says, less a margin."""
+    """Return the time for the answer: that of the API server, less a margin."""
     try:
         told = parse_duration(request.query.get("timeout", ""))
     except ValueError:

@@ -1,6 +1,6 @@
-"""What plugins share: the cluster, caches of it, clients for other servers, proofs, permissions.
+"""Services shared by plugins: caches of the cluster, clients, proofs, and permissions.
 
-It is made once for the process and closed with it. All plugins that ask for the same kind share a
+They are created once for the process and closed with it. All plugins that use the same kind share a
 cache, which is filled before the webhooks are registered, and kept current by a watch.
 """
 
@@ -75,16 +75,16 @@ class Watch(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Services:
-    """Given to ``Row.make``.
+    """The services given to ``Row.make``.
 
-    ``client`` acts as the process itself: never do for a user what the user may not. Reviews begin
-    only when every cache that was asked for in ``make`` is complete.
+    ``client`` acts as the process itself: never use it for an action that the user may not do.
+    Reviews begin only when every cache requested in ``make`` is complete.
     """
 
     client: Client
     options: Options
     namespace: str
-    """Where Penstock is installed."""
+    """The namespace of Penstock."""
     watch: Watch
     authorize: Authorizer
     secrets: Secrets
@@ -100,19 +100,20 @@ class Services:
     run: Callable[[Callable[[], Awaitable[None]]], None]
     """Run something until the process ends; to be called from ``make``."""
     proven: bool = False
-    """Whether callers prove that they are API servers. If not, nothing may be told beside the
-    verdict that neither the request nor a policy holds."""
+    """Whether callers prove that they are API servers. If not, an answer may contain only the
+    verdict, and facts from the request or from policies.
+    """
 
 
 class Caches:
-    """The caches of the process: one for the same arguments, no matter who asks."""
+    """The caches of the process: one for the same arguments."""
 
     def __init__(self, client: Client) -> None:
         self._client = client
         self._known: dict[tuple[object, ...], Informer[Any] | Later[Any]] = {}
 
     def watching(self, asked: list[Cache[Any]]) -> Watch:
-        """Return a ``Watch`` that notes in ``asked`` which caches were asked for."""
+        """Return a ``Watch`` that adds each requested cache to ``asked``."""
 
         def watch(
             gvk: GroupVersionKind,
@@ -131,10 +132,10 @@ class Caches:
         return watch
 
     def _of(self, gvk: GroupVersionKind) -> Informer[Any]:
-        """Return what watches all objects of a kind.
+        """Return the informer of all objects of a kind.
 
         Raises:
-            LookupError: nobody asked for it.
+            LookupError: no plugin has requested it.
         """
         for each in self._known.values():
             if isinstance(each, Informer) and each.gvk == gvk:
@@ -143,7 +144,7 @@ class Caches:
 
     @property
     def informers(self) -> tuple[Informer[Any] | Later[Any], ...]:
-        """Return what must run."""
+        """Return the informers to run."""
         return tuple(self._known.values())
 
 

@@ -1,14 +1,14 @@
-"""Sources, refused at once where a SourcePolicy forbids them.
+"""Refuse sources that a SourcePolicy forbids.
 
-The reconcilers ask the same functions before they fetch, keep and use anything. Here only what a
-write makes worse is denied: a source that was wrong before can still be suspended, labelled, and
-lose its finalizer.
+The reconcilers call the same functions before they fetch, store and use anything. Here only changes
+for the worse are denied: an existing source that violates a policy can still be suspended or
+labelled, and can lose its finalizer.
 
-Consumers believe what a source's status says of its artifact: where it is, and who signed it. So,
-with or without policies, the artifact in a status is written by the source controller, or by who
-holds the verb ``attest`` on the source: roles that say ``*`` of resources hold the subresource
-``status`` without meaning it. Third parties write those of ExternalArtifacts, which never count as
-verified; where a policy is enforced, only if the kind is allowed.
+Other controllers trust the artifact in a source's status: its URL and its signer. So, with or
+without policies, only the source controller may write the artifact in a status, or users with the
+verb ``attest`` on the source: a role with ``*`` as resource includes the subresource ``status``,
+perhaps without intention. Third parties write those of ExternalArtifacts, which never count as
+verified; under an enforced policy, only if the kind is allowed.
 """
 
 import asyncio
@@ -79,7 +79,7 @@ class SourcePolicyCheck:
         )
 
     async def _attested(self, request: Request, obj: Json) -> Answer:
-        """Deny a status whose artifact was written by somebody who may not vouch for it."""
+        """Deny a status whose artifact was written by a user who may not attest it."""
         if _artifact(obj) in (None, _artifact(request.old or {})):
             return Answer()
         if request.user.name == f"system:serviceaccount:{self._installed}:{CONTROLLER}":
@@ -115,13 +115,13 @@ def _artifact(obj: Json) -> object:
 
 
 def _judged(obj: Json, old: Json | None, policies: Sequence[SourcePolicy]) -> Answer:
-    """Answer with what a write makes worse."""
+    """Return the answer about violations that a write adds."""
     before = sources.judge(old, policies) if old else ()
     return _answer(sources.fresh(sources.judge(obj, policies), before))
 
 
 def _answer(found: Iterable[Violation]) -> Answer:
-    """Turn violations into a denial, warnings and audit annotations, as their policies say."""
+    """Convert violations into a denial, warnings and audit annotations, by their policies."""
     violations = tuple(found)
     forbidding = sources.enforced(violations)
     if forbidding:
@@ -138,7 +138,7 @@ def _answer(found: Iterable[Violation]) -> Answer:
 
 
 def make(services: Services) -> SourcePolicyCheck:
-    """Take what is needed of the process."""
+    """Return the plugin with the services of the process."""
     return SourcePolicyCheck(
         authorize=services.authorize,
         namespaces=Namespaces(services),

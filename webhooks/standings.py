@@ -1,12 +1,10 @@
-"""What stands behind claims of provenance: appliers, their accounts, sources, artifacts.
+"""The facts for claims of provenance: appliers, their accounts, sources, artifacts.
 
-Of a source its artifacts alone are looked at, which tell what they were fetched from: its spec says
-what is fetched next.
+Of a source only its artifacts count, which record their origin; its spec describes the next fetch.
 
-Read from caches; ``fresh`` reads the same from the API server, because a cache may lag behind the
-controller that has just acted on something. The other way round, an apply that began a moment ago
-goes on with the artifact that it began with: the last ones of each source count for some minutes
-after they were replaced, unless they were withdrawn.
+Facts come from caches; ``fresh`` reads them from the API server, because a cache may lag behind the
+controller that has just written. On the other hand, an apply that began a moment ago continues with
+its artifact: replaced artifacts of each source count for some minutes, unless they were withdrawn.
 """
 
 import asyncio
@@ -39,7 +37,7 @@ from toolkit.policy.claims import Part, Standing
 from webhooks.services import Cache, Services
 
 LATE_SECONDS: Final = 600.0
-"""How long an artifact counts after it was replaced; an apply hardly takes longer."""
+"""How long a replaced artifact counts; an apply hardly takes longer."""
 _LATE: Final = 8
 _SOURCES: Final = {
     kind.kind: GroupVersionKind(*kind.gvk)
@@ -133,7 +131,7 @@ _decode_source: Final = msgspec.json.Decoder(_Source).decode
 
 
 class Standings:
-    """Looks up what stands behind an applier; to be made in ``Row.make``.
+    """Returns the facts about an applier; create it in ``Row.make``.
 
     It watches nothing until there is a policy of the kind ``after``, which its user watches.
     """
@@ -154,10 +152,10 @@ class Standings:
         }
 
     async def of(self, applier: ObjectRef, *, fresh: bool = False) -> Standing | None:
-        """Return what is known of an applier; None if it does not exist.
+        """Return the facts about an applier; None if it does not exist.
 
         Raises:
-            ApiError: it cannot be read afresh.
+            ApiError: the API server cannot be read.
         """
         kind = applier.gvk.kind
         found = self._appliers[kind].get(applier.key)

@@ -51,7 +51,7 @@ _APPLIERS: Final = frozenset({KUSTOMIZATION.kind, HELM_RELEASE.kind})
 class Tenancy:
     """Asks the API server about the requester, for everything that an object borrows."""
 
-    def __init__(  # noqa: PLR0913 - what it asks
+    def __init__(  # noqa: PLR0913 - the inputs of the plugin
         self,
         *,
         authorize: Authorizer,
@@ -69,7 +69,7 @@ class Tenancy:
         self._entry = entry
 
     async def review(self, request: Request) -> Answer:
-        """Let the requester lend what they hold, or deny."""
+        """Require that the requester has the permissions that the object uses."""
         obj = request.object
         if obj is None or not tenancy.lends(obj, request.old):
             return Answer()
@@ -79,7 +79,8 @@ class Tenancy:
         powers = await asyncio.to_thread(tenancy.powers, obj, request.namespace, self._installation)
         lacking = [power for power in powers if not await self._holds(request.user, power)]
         if lacking:
-            # Strangers learn no more than the verdict: the words are the same whatever is lacking.
+            # Unproven callers learn only the verdict: the message does not depend on the missing
+            # permission.
             told = lacking if self._proven else powers
             raise _denied(
                 [(each.field, each.refusal(request.user.name, named=self._proven)) for each in told]
@@ -88,7 +89,7 @@ class Tenancy:
         return Answer()
 
     async def _require_entry(self, request: Request, obj: Json) -> None:
-        """Deny a ConfigMap that exists and leads to a cluster as nobody who may enter it."""
+        """Deny a ConfigMap for another cluster that names no account, if flags do not allow it."""
         name = str(dig(obj, "spec", "kubeConfig", "configMapRef", "name", default=""))
         if not name:
             return
@@ -138,7 +139,7 @@ class NamespaceLabels:
         self._authorize = authorize
 
     async def review(self, request: Request) -> Answer:
-        """Let protected labels be as they are, or be changed by who may; deny otherwise."""
+        """Allow changes of protected labels only to users with the permission."""
         changed = tenancy.protected(request.object or {}, request.old) if request.object else ()
         if not changed:
             return Answer()
@@ -177,7 +178,7 @@ def _denied(refusals: list[tuple[str, AccessDeniedError]]) -> DeniedError:
 
 
 def make(services: Services) -> Tenancy:
-    """Take what is needed of the process."""
+    """Return the plugin with the services of the process."""
     options = services.options
     return Tenancy(
         authorize=services.authorize,
@@ -197,7 +198,7 @@ def make(services: Services) -> Tenancy:
 
 
 def make_labels(services: Services) -> NamespaceLabels:
-    """Take what is needed of the process."""
+    """Return the plugin with the services of the process."""
     return NamespaceLabels(services.authorize)
 
 
@@ -246,8 +247,8 @@ LABELS: Final = Row(
         ),
     ),
     make=make_labels,
-    # What still runs in a namespace that is kept from going is ruled by them.
+    # The labels still rule objects in a namespace that is being deleted.
     to_the_end=True,
-    # All other writes to namespaces, and their deletion, need nobody here.
+    # Other writes to namespaces, and their deletion, are not sent.
     conditions=(Condition(name="changes-protected-labels", expression=_CHANGED),),
 )

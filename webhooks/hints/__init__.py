@@ -1,1 +1,1 @@
-"""What an author may have overlooked: told as warnings, never a reason to refuse."""
+"""Hints: warnings about probable mistakes; they never refuse a request."""

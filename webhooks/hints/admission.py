@@ -37,9 +37,9 @@ from webhooks.validation.verdict import LONGEST_WARNING
 
 _KUSTOMIZATION: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
 _MOST: Final = 12
-"""Objects that one request is asked about."""
+"""Limit of checked objects per request."""
 _SECONDS: Final = 2.0
-"""For all of them: a hint is not worth a longer wait."""
+"""Timeout for all of them: a hint is not worth a longer wait."""
 
 
 class Hints:
@@ -52,7 +52,7 @@ class Hints:
 
     @classmethod
     def make(cls, services: Services) -> Self:
-        """Watch what of ours exists."""
+        """Return the plugin with caches of Penstock's kinds."""
         present: dict[GroupVersionKind, Cache[Any]] = {}
         for gvk, _ in mentions.OURS.values():
             if gvk == _KUSTOMIZATION:
@@ -62,7 +62,7 @@ class Hints:
         return cls(services, present)
 
     async def review(self, request: Request) -> Answer:
-        """Let it pass; perhaps say something."""
+        """Allow the request, perhaps with warnings."""
         checks, obj = BY_KIND.get(request.gvk.group_kind), request.object
         if checks is None or obj is None or applied(request) or not concerned(request):
             return Answer()
@@ -72,7 +72,7 @@ class Hints:
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(_SECONDS):
                 async for line in self._lines(request, checks, obj):
-                    told.append(line)  # noqa: PERF401 - what was told in time counts
+                    told.append(line)  # noqa: PERF401 - results before the deadline count
         return Answer(warnings=tuple(map(_short, told)))
 
     async def _lines(self, request: Request, checks: Checks[Any], obj: Json) -> Any:
@@ -124,7 +124,7 @@ class Hints:
 
 
 def _exists(_: bytes) -> bool:
-    """Keep of an object that it is there."""
+    """Return True: only the existence of the object is cached."""
     return True
 
 

@@ -1,7 +1,7 @@
-"""Which Kustomizations build the same as an object, or a part of it.
+"""Kustomizations that build the same objects as another one, or a part of them.
 
-They are known by what their builds are made of beside the path, and then by the path. So a review
-looks at the paths above and below its own, and not at all Kustomizations of the source.
+The index is by all inputs of a build except the path, and then by the path. So a review compares
+only paths above and below its own, and not all Kustomizations of the source.
 """
 
 from bisect import bisect_left, insort
@@ -19,16 +19,16 @@ _MOST: Final = 12
 
 
 class Builds:
-    """The paths of Kustomizations, by the digest of what else their builds are made of."""
+    """The paths of Kustomizations, by the digest of the other inputs of their builds."""
 
     def __init__(self, cache: Cache[Seen]) -> None:
         self._users: MultiMap[tuple[bytes, str], ObjectKey] = MultiMap()
         self._paths: dict[bytes, list[str]] = {}
-        """Of each digest, sorted."""
+        """The paths of each digest, sorted."""
         cache.subscribe(self._saw)
 
     def others(self, obj: Json) -> Iterator[tuple[ObjectKey, str]]:
-        """Yield who builds the same as an object, or part of it, and what that is."""
+        """Yield the Kustomizations that build the same objects, and the path of the common part."""
         build, own = circles.build(obj), key_of(obj)
         if build is None:
             return
@@ -41,10 +41,10 @@ class Builds:
         yield from sorted(found)[:_MOST]
 
     def _related(self, build: Build) -> Iterator[tuple[str, str]]:
-        """Yield which paths share objects with that of a build, and which objects.
+        """Yield paths that share objects with that of a build, and the common part.
 
-        The root of a source is above everything in it, and mostly says by a ``kustomization.yaml``
-        what of that it means.
+        The root of a source is above all paths, and usually selects files by a
+        ``kustomization.yaml``, so it does not count.
         """
         yield build.path, "the same"
         above = build.path

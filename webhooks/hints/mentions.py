@@ -1,4 +1,4 @@
-"""The objects that an object names, as far as it can be told whether they exist. Pure."""
+"""The objects that an object names and whose existence can be checked. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -27,15 +27,15 @@ OURS: Final[Mapping[str, tuple[GroupVersionKind, str]]] = MappingProxyType(
         if kind.group != "policy.penstock.dev"
     }
 )
-"""Kinds of ours that fields name."""
+"""Penstock's kinds that fields can name."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mention:
-    """One object that a field names; ``path`` is the field's in general, ``field`` exactly.
+    """An object that a field names; ``path`` is the path in general, ``field`` the exact one.
 
-    ``data_key`` is the key that the object needs to have, ``key_field`` what names that key; both
-    are empty where no single key is asked for.
+    ``data_key`` is the key that the object must have, ``key_field`` the field that names it; both
+    are empty if no single key is needed.
     """
 
     path: str
@@ -51,7 +51,7 @@ class Mention:
 
 
 def mentions(checks: Checks[Any], obj: Json) -> Iterator[Mention]:
-    """Yield what a spec names; what may be missing is left out, and so are foreign kinds."""
+    """Yield the objects that a spec names, without optional ones and foreign kinds."""
     own = key_of(obj).namespace
     if not own:
         return

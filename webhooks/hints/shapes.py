@@ -1,6 +1,6 @@
-"""Whether a Secret or ConfigMap holds what a field needs of it, read as the reconciler reads it.
+"""Whether a Secret or ConfigMap has the content that a field needs, as reconcilers parse it.
 
-Pure. The messages name keys, never values: anyone who sees them may read the Secret anyway.
+Pure. Messages name keys, never values: users who get them may read the Secret.
 """
 
 from collections.abc import Callable, Mapping, Sequence
@@ -45,7 +45,7 @@ Read = Callable[[Any, Data], object]
 
 
 def problem(kind: str, path: str, obj: object, data: Data) -> str:
-    """Return what is wrong with a Secret for the field at ``path``; nothing if nothing is."""
+    """Return the problem of a Secret for the field at ``path``; empty if there is none."""
     read = READERS.get((kind, path))
     if read is None:
         return ""

@@ -1,6 +1,6 @@
-"""Whether objects of our kinds can be carried out at all, beyond what their schemas say.
+"""Validation of Penstock's kinds beyond their schemas.
 
-A kind brings its rules in a module of its own, and a row here.
+The rules of a kind are in its own module, with a row here.
 """
 
 from typing import Any, Final

@@ -44,7 +44,7 @@ class Validation:
 
     @classmethod
     def make(cls, services: Services) -> Self:
-        """Watch who waits for whom; load what compiles expressions."""
+        """Return the plugin with caches of dependencies, and load the CEL compiler."""
         expressions.warm()
         return cls(
             {
@@ -60,7 +60,7 @@ class Validation:
         )
 
     async def review(self, request: Request) -> Answer:
-        """Refuse what cannot work, all reasons at once; warn of what is hardly meant."""
+        """Refuse specs that cannot work, with all reasons; warn of probable mistakes."""
         checks, obj, old = BY_KIND.get(request.gvk.group_kind), request.object, request.old
         if checks is None or obj is None or not concerned(request):
             return Answer()
@@ -78,7 +78,7 @@ class Validation:
         return [*found, *await self._judged(checks, obj)]
 
     async def _judged(self, checks: Checks[Any], obj: Json) -> list[Finding]:
-        """Return what the engine has to say; what has not the shape of a text is told elsewhere."""
+        """Return the findings of the engine; values of the wrong type are reported elsewhere."""
         judged = checks.judged
         text = judged.text(obj) if judged else ""
         if judged is None or not text:
@@ -97,7 +97,8 @@ class Validation:
         if checks.circle is None:
             return []
         faults = circles.find(obj, self._seen, proven=self._proven)
-        # What one Kustomization applies, it applies whole: the rest may take the circle apart.
+        # A Kustomization applies all its objects, so another object of the same apply may break the
+        # cycle.
         rule = replace(checks.circle, refuses=False) if applied(request) else checks.circle
         return [Finding(rule, fault) for fault in faults]
 
@@ -120,7 +121,7 @@ def concerned(request: Request) -> bool:
 
 
 def applied(request: Request) -> bool:
-    """Tell whether an applier sends the request, or somebody who says so; it opens nothing."""
+    """Tell whether an applier claims to send the request; the claim grants nothing."""
     return f"{impersonation.PREFIX}applier" in request.user.extra
 
 

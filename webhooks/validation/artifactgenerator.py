@@ -1,4 +1,4 @@
-"""What is checked of an ArtifactGenerator, and of an ExternalArtifact, which names its maker."""
+"""Rules for an ArtifactGenerator, and for an ExternalArtifact, which names its generator."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""What is checked of a Bucket."""
+"""Rules for a Bucket."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,8 +1,7 @@
-"""Objects that would wait for themselves: over what the cluster holds, and the one to come.
+"""Cycles of objects that wait for each other, in the cluster and with the new object.
 
-What waits is a Kustomization or HelmRelease for those of either kind in ``dependsOn``, a
-GitRepository for those that it includes. The way is told without what lies in namespaces that its
-author did not name.
+Kustomizations and HelmReleases wait for objects in ``dependsOn``, GitRepositories for those that
+they include. The reported path leaves out objects in namespaces that the author did not name.
 """
 
 import functools
@@ -39,7 +38,7 @@ class Waiter:
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What is kept of an object: whom it waits for, and what its build is made of."""
+    """The cached part of an object: its dependencies, and the inputs of its build."""
 
     waits_for: tuple[Waiter, ...]
     build: "Build | None"
@@ -47,9 +46,9 @@ class Seen:
 
 @dataclass(frozen=True, slots=True)
 class Build:
-    """What a build is made of: the digest of all but its path, and the path.
+    """The inputs of a build: the digest of all but the path, and the path.
 
-    ``path`` begins with a slash and ends in none; that of the root is empty.
+    ``path`` begins with a slash and has none at its end; that of the root is empty.
     """
 
     ground: bytes
@@ -83,7 +82,7 @@ def rule(field: str) -> Rule[Json]:
 
 @functools.cache
 def decoder(kind: str) -> Callable[[bytes], Seen]:
-    """Return what reads objects of a kind; the same each time, so that its users share a cache."""
+    """Return the decoder for objects of a kind; always the same, so that users share a cache."""
     return functools.partial(decode, kind=kind)
 
 
@@ -95,12 +94,12 @@ def decode(body: bytes, kind: str) -> Seen:
 
 
 def seen(obj: Json) -> Seen:
-    """Return what would be kept of an object."""
+    """Return the cached part of an object."""
     return Seen(tuple(other for _, other in _named(obj)), build(obj))
 
 
 def build(obj: Json) -> Build | None:
-    """Return what a build is made of; None for what builds nothing."""
+    """Return the inputs of a build; None for a kind that does not build."""
     spec = obj.get("spec") or {}
     parts = {name: spec.get(name) for name in _BUILT_FROM if spec.get(name)}
     if not parts.keys() & {"sourceRef", "sourceRefs"}:
@@ -118,7 +117,7 @@ def find(
 ) -> Iterator[Fault]:
     """Yield a fault if the object would wait for itself.
 
-    Callers that are not ``proven`` to be API servers are told of no object but those they named.
+    Callers that are not ``proven`` to be API servers only get names from the request.
     """
     own = Waiter(str(obj.get("kind") or ""), key_of(obj))
     first = {other: field for field, other in reversed(list(_named(obj)))}
@@ -144,7 +143,7 @@ def find(
 
 
 def _named(obj: Json) -> Iterator[tuple[str, Waiter]]:
-    """Yield whom an object waits for; a reference that names no kind means one of its own."""
+    """Yield the dependencies of an object; a reference without kind is to the same kind."""
     namespace, kind = key_of(obj).namespace, obj.get("kind")
     for path in WAITS:
         for place, reference in at(obj, path):

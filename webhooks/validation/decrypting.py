@@ -1,4 +1,4 @@
-"""Keys of ``spec.decryption``, and where what they open may go."""
+"""Rules for the keys of ``spec.decryption``, and the clusters for decrypted objects."""
 
 from collections.abc import Iterator
 from typing import Final, Protocol

@@ -1,4 +1,4 @@
-"""``spec.dependsOn``: what an object says itself about what it waits for."""
+"""Rules for ``spec.dependsOn`` that need only the object itself."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
@@ -58,7 +58,7 @@ _FIELD: Final = "spec.dependsOn[]"
 
 
 def _key(obj: _Object, other: _Dependency) -> Key:
-    """Return the kind, namespace and name that a reference means."""
+    """Return the kind, namespace and name of a reference."""
     return other.kind, other.namespace or obj.metadata.namespace, other.name
 
 

@@ -1,7 +1,7 @@
-"""CEL of what applies: health checks and ``readyExpr``, compiled once for all who repeat them.
+"""Rules for CEL expressions of appliers: health checks and ``readyExpr``; results are cached.
 
-To compile takes up to four milliseconds for each thousand characters, so what is compiled for one
-object is bounded.
+Compiling takes up to four milliseconds per thousand characters, so the length per object is
+limited.
 """
 
 from collections.abc import Iterator, Sequence
@@ -33,7 +33,7 @@ def warm() -> None:
 
 @remembered(answers=1024)
 def problem(text: str) -> str:
-    """Return why an expression cannot be used, nothing if it can."""
+    """Return why an expression is invalid; empty if it is valid."""
     try:
         expressions.Expression(text)
     except StalledError as exc:

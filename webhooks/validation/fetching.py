@@ -1,4 +1,4 @@
-"""What kinds that fetch have in common: ignore rules, plain HTTP, credentials on the way."""
+"""Rules common to kinds that fetch: ignore rules, plain HTTP, unencrypted credentials."""
 
 from collections.abc import Callable, Iterator
 from typing import Final, Protocol

@@ -1,4 +1,4 @@
-"""What is checked of a GitRepository."""
+"""Rules for a GitRepository."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -42,7 +42,7 @@ _ORDER: Final = ("commit", "name", "semver", "tag", "branch")
 
 def _overruled(obj: GitRepository) -> Iterator[Fault]:
     given = refs.given(obj.spec.ref, _ORDER)
-    # a branch beside a commit narrows what is fetched
+    # With a commit, the branch only limits the fetch.
     narrowed = "commit" in given
     yield from refs.overruled([name for name in given if not (narrowed and name == "branch")])
 

@@ -1,4 +1,4 @@
-"""What is checked of a HelmChart, and of what a HelmRelease says about the one it creates."""
+"""Rules for a HelmChart, and for the chart template of a HelmRelease."""
 
 from collections.abc import Callable, Iterator
 from dataclasses import replace
@@ -55,7 +55,7 @@ def _unused(spec: _Spec) -> Found:
 
 
 def rules(path: str, chosen: Callable[[T], _Spec | None]) -> tuple[Rule[T], ...]:
-    """Return the rules for a kind that says at ``path`` which chart to take."""
+    """Return the rules for a kind with a chart at ``path``."""
 
     def rule(name: str, fields: str, demands: str, remedy: str, find: _Find) -> Rule[T]:
         def found(obj: T) -> Found:

@@ -1,4 +1,4 @@
-"""What is checked of a HelmRelease; chart, patches and expressions have modules of their own."""
+"""Rules for a HelmRelease; charts, patches and expressions have separate modules."""
 
 from collections.abc import Iterator
 from typing import Any, Final

@@ -1,4 +1,4 @@
-"""What is checked of a HelmRepository."""
+"""Rules for a HelmRepository."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -69,7 +69,7 @@ def _faults(path: str, rules: Sequence[_Ignoring]) -> Iterator[Fault]:
 
 @remembered(answers=1024)
 def unselectable(chosen: selector.Selector) -> str:
-    """Return why a selector cannot be used, nothing if it can; a pattern takes a millisecond."""
+    """Return why a selector is invalid; empty if it is valid. A pattern takes a millisecond."""
     try:
         chosen.check()
     except PenstockError as exc:

@@ -1,4 +1,4 @@
-"""What is checked of an ImagePolicy."""
+"""Rules for an ImagePolicy."""
 
 from collections.abc import Iterator
 from typing import Final

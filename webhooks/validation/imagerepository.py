@@ -1,4 +1,4 @@
-"""What is checked of an ImageRepository."""
+"""Rules for an ImageRepository."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,4 +1,4 @@
-"""What is checked of an ImageUpdateAutomation."""
+"""Rules for an ImageUpdateAutomation."""
 
 from collections.abc import Iterator
 from typing import Final
@@ -62,14 +62,14 @@ def _refspec(obj: ImageUpdateAutomation) -> Iterator[Fault]:
         return
     ref = _checkout(obj)
     branch = push.branch or (ref.branch if ref else "")
-    # Where neither names it, it is the branch of the GitRepository.
+    # Without both, it is the branch of the GitRepository.
     expected = f"{gitrefs.BRANCHES}{branch}"
     why = f"it pushes '{found.source}', but commits are made on '{expected}'"
     yield from when(branch and found.source != expected, field, why)
 
 
 def _target(obj: ImageUpdateAutomation) -> Iterator[Fault]:
-    """Find automations that check out what is not a branch, and say no branch to push to."""
+    """Find automations that check out no branch, and name no branch to push to."""
     ref = _checkout(obj)
     push = obj.spec.git.push if obj.spec.git else None
     if ref is None or (push and (push.branch or push.refspec)):
@@ -86,7 +86,7 @@ def _service(obj: ImageUpdateAutomation) -> Iterator[Fault]:
 
 
 def _two_branches(obj: ImageUpdateAutomation) -> Iterator[Fault]:
-    """Find pull requests that cannot be opened, as far as the GitRepository does not decide it."""
+    """Find pull requests that cannot be opened, unless this depends on the GitRepository."""
     if PULL_REQUEST not in obj.metadata.annotations or obj.spec.git is None:
         return
     push, ref = obj.spec.git.push, _checkout(obj)

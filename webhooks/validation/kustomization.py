@@ -1,4 +1,4 @@
-"""What is checked of a Kustomization; expressions, patches and images have modules of their own."""
+"""Rules for a Kustomization; expressions, patches and images have separate modules."""
 
 from collections.abc import Iterator
 from typing import Final

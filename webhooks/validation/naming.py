@@ -12,20 +12,20 @@ _QUALIFIED: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
 def object_name(text: str) -> str:
-    """Return why no object can be called this, nothing if one can (RFC 1123 subdomain)."""
+    """Return why a text is no valid object name (RFC 1123 subdomain); empty if it is."""
     if len(text) <= 253 and _SUBDOMAIN.fullmatch(text):
         return ""
     return "no object can have this name" if text else "the name is empty"
 
 
 def namespace_name(text: str) -> str:
-    """Return why no namespace can be called this, nothing if one can (RFC 1123 label)."""
+    """Return why a text is no valid namespace name (RFC 1123 label); empty if it is."""
     fits = len(text) <= 63 and _LABEL.fullmatch(text)
     return "" if fits else "no namespace can have this name"
 
 
 def label_key(text: str) -> str:
-    """Return why this is not a key of a label or an annotation, nothing if it is."""
+    """Return why a text is no valid key of a label or annotation; empty if it is."""
     prefix, slash, name = text.rpartition("/")
     valid = (not slash or not object_name(prefix)) and len(name) <= 63
     return (
@@ -34,7 +34,7 @@ def label_key(text: str) -> str:
 
 
 def label_value(text: str) -> str:
-    """Return why this is not a value of a label, nothing if it is."""
+    """Return why a text is no valid label value; empty if it is."""
     fits = len(text) <= 63 and (not text or _QUALIFIED.fullmatch(text))
     return "" if fits else "it is not a value of a label"
 

@@ -1,4 +1,4 @@
-"""What is checked of a Provider and of an Alert."""
+"""Rules for a Provider and an Alert."""
 
 from collections.abc import Iterator, Sequence
 from typing import Final
@@ -30,7 +30,7 @@ def _deprecated(obj: Provider) -> Iterator[Fault]:
 
 
 def selectors(found: Sequence[ObjectSelector], field: str) -> Iterator[Fault]:
-    """Yield what is wrong with selectors of objects."""
+    """Yield the faults of selectors of objects."""
     for number, each in enumerate(found):
         place = f"{field}[{number}]"
         if each.name != EVERY and (why := naming.object_name(each.name)):

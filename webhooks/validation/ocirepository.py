@@ -1,4 +1,4 @@
-"""What is checked of an OCIRepository."""
+"""Rules for an OCIRepository."""
 
 from collections.abc import Iterator
 from typing import Final

@@ -1,7 +1,7 @@
-"""Patches, images and other changes that kustomize makes: to a build, or to a rendered chart.
+"""Rules for patches, images and other kustomize changes, of a build or a rendered chart.
 
-What kustomize would refuse in every build is refused here. Texts are parsed as YAML only as far as
-they are small; nothing of them is told, because a patch may hold what is secret.
+Changes that kustomize would refuse in every build are refused here. Only small texts are parsed as
+YAML. Messages contain nothing of them, because a patch may contain secrets.
 """
 
 from collections.abc import Callable, Iterator, Sequence
@@ -39,7 +39,7 @@ class _Changes(Protocol):
 
 
 Placed = Callable[[T], Iterator[tuple[str, _Changes]]]
-"""Yields all changes of an object, each with the path at which they stand."""
+"""Yields all changes of an object, each with its path."""
 
 
 def _patches(found: Iterator[tuple[str, _Changes]]) -> Iterator[Fault]:
@@ -62,7 +62,7 @@ def _patches(found: Iterator[tuple[str, _Changes]]) -> Iterator[Fault]:
 
 @remembered(answers=256)
 def parsed(text: str) -> tuple[str, bool]:
-    """Return what is wrong with a patch, and whether it is a list of operations."""
+    """Return the fault of a patch, and whether it is a list of operations."""
     roots = []
     try:
         begins = False
@@ -157,7 +157,7 @@ COMPONENTS: Final[Rule[Kustomization]] = Rule(
 
 
 def rules(path: str, placed: Placed[T]) -> tuple[Rule[T], ...]:
-    """Return the rules for a kind whose changes stand at ``path``."""
+    """Return the rules for a kind with changes at ``path``."""
     return (
         Rule(
             name="patch-text",

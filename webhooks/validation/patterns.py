@@ -1,4 +1,4 @@
-"""What is demanded of a regular expression, and why one does not do."""
+"""Rules for regular expressions."""
 
 from typing import Final
 
@@ -9,7 +9,7 @@ REMEDY: Final = "see github.com/google/re2/wiki/Syntax: lookaround and backrefer
 
 
 def problem(pattern: str) -> str:
-    """Return why a pattern cannot be used, nothing if it can."""
+    """Return why a pattern is invalid; empty if it is valid."""
     try:
         regexp.compiled(pattern)
     except ValueError as exc:

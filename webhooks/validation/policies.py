@@ -1,4 +1,4 @@
-"""What is checked of the kinds of ``policy.penstock.dev``: that they can match something."""
+"""Rules for the kinds of ``policy.penstock.dev``: they must be able to match something."""
 
 from collections.abc import Iterator
 from typing import Final, TypeVar
@@ -39,7 +39,7 @@ def _useless(obj: ReferenceGrant) -> Iterator[Fault]:
 
 def _unmatched(field: str, given: list[str]) -> Iterator[Fault]:
     for number, pattern in enumerate(given):
-        # what stands for a scheme is not taken apart
+        # A wildcard for the scheme is not parsed further.
         if "*" in pattern.partition("://")[0]:
             continue
         try:

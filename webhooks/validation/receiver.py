@@ -1,4 +1,4 @@
-"""What is checked of a Receiver."""
+"""Rules for a Receiver."""
 
 from collections.abc import Iterator
 from typing import Final

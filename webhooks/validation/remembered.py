@@ -1,6 +1,6 @@
-"""What was found out about a text is kept: who changes an object leaves most of its texts alone.
+"""Cached results for texts: most changes of an object leave most of its texts unchanged.
 
-About a longer text it is found out each time, or a namespace could fill the memory with them.
+Results for long texts are not cached, because a namespace could fill the memory with them.
 """
 
 import functools
@@ -15,7 +15,7 @@ V = TypeVar("V")
 
 
 class Remembered(Generic[K, V]):
-    """A function of one text, or of what is written as one, with its last answers."""
+    """A function of one text, or of a value that can be written as one, with a cache."""
 
     def __init__(self, find: Callable[[K], V], *, answers: int) -> None:
         self._find = find
@@ -24,7 +24,7 @@ class Remembered(Generic[K, V]):
         functools.update_wrapper(self, find)
 
     def __call__(self, about: K) -> V:
-        """Return the answer; what is raised is not kept."""
+        """Return the result; errors are not cached."""
         found: V = (self._kept if len(str(about)) <= LONGEST else self._find)(about)
         return found
 

@@ -1,8 +1,8 @@
-"""What a rule is: what it demands of which fields, and how to find where that does not hold.
+"""The types of rules: demands on fields, and functions that find faults.
 
-A rule refuses only what no reconciler could ever carry out, whatever else changes; what works but
-is hardly meant gets a warning. Rules are pure, quick, and read fields with the parsers that
-reconcilers read them with.
+A rule refuses only specs that no reconciler could ever carry out, whatever else changes. Specs that
+work but are probably mistakes get a warning. Rules are pure and fast, and parse fields with the
+same code as reconcilers.
 """
 
 import functools
@@ -45,7 +45,7 @@ Find = Callable[[T_contra], Iterator[Fault]]
 
 
 class WithSpec(Protocol[T_co]):
-    """An object of any kind whose spec has what a rule reads."""
+    """An object of any kind whose spec has the fields of a rule."""
 
     @property
     def spec(self) -> T_co:
@@ -56,8 +56,8 @@ class WithSpec(Protocol[T_co]):
 class Rule(Generic[T_contra]):
     """One row of ``docs/validation.md``.
 
-    ``demands`` completes "it must hold that", ``remedy`` is told with every fault. ``fields`` are
-    paths with ``[]`` for entries of lists. With ``refuses`` false a fault is a warning.
+    ``demands`` completes "it must hold that", ``remedy`` is part of every fault. ``fields`` are
+    paths with ``[]`` for elements of lists. With ``refuses`` false a fault is a warning.
     """
 
     name: str
@@ -73,9 +73,9 @@ class Named:
     """A field with the name of an object.
 
     ``path`` leads to a string, or to an object with a ``name`` and perhaps a ``kind`` and a
-    ``namespace``. ``kind`` is that of the named object where the field tells none; it may be empty.
-    ``data_key`` is what else the object at the path names: a key of the data of a Secret or
-    ConfigMap, with the key that is meant where it names none.
+    ``namespace``. ``kind`` is that of the named object if the field has none; it may be empty.
+    ``data_key`` is a further field of the reference, for a key in the data of a Secret or
+    ConfigMap, with the default key.
     """
 
     path: str
@@ -85,10 +85,10 @@ class Named:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judged:
-    """A rule about a text that only the engine can read, in a worker.
+    """A rule about a text that only the engine can parse, in a worker.
 
     ``text`` returns it from an object's JSON, empty if there is none; ``check`` raises
-    ``PenstockError`` for one that cannot be used.
+    ``PenstockError`` for an invalid one.
     """
 
     rule: Rule[Any]
@@ -98,12 +98,12 @@ class Judged:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Checks(Generic[T]):
-    """All that is checked of a kind, in its stored version.
+    """All rules for a kind, in its stored version.
 
-    The fields of the last four hold what has the same shape in every kind (``shapes``): names of
-    objects and of namespaces, regular expressions, label selectors. ``circle`` tells that objects
-    of the kind wait for each other, which no two may. ``judged`` is asked of the engine; its rule
-    is among ``rules`` as well, for the documentation.
+    ``names``, ``namespaces``, ``patterns`` and ``selectors`` are fields with the same form in every
+    kind (``shapes``): names of objects and of namespaces, regular expressions, label selectors.
+    ``circle`` is the rule that objects of the kind must not wait for each other. ``judged`` are
+    rules for the engine; they are also in ``rules``, for the documentation.
     """
 
     kind: Kind[Struct]
@@ -140,7 +140,7 @@ def when(condition: object, field: str, why: str, value: str = "") -> Iterator[F
 
 
 def at(obj: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield what stands at a path of an object, with where exactly; nothing where it is not set."""
+    """Yield the values at a path of an object, with their exact paths; nothing if it is unset."""
     found: list[tuple[str, Any]] = [("", obj)]
     for name, listed in _steps(path):
         found = [

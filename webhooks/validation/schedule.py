@@ -14,7 +14,7 @@ _LONGEST_SECONDS: Final = 2**63 / 1e9
 TOO_LONG: Final = "it is longer than 292 years"
 
 _DEFAULT_TIMEOUT: Final = 60.0
-"""What the API server writes into sources; anyone who did not choose it need not hear of it."""
+"""The default of sources in the API; users who did not choose it get no warning."""
 
 
 class _Timed(Protocol):
@@ -109,5 +109,5 @@ def rules(*fields: str) -> tuple[Rule[WithSpec[_Timed]], ...]:
 
 
 def of_actions(*fields: str) -> tuple[Rule[WithSpec[_Timed]], ...]:
-    """Return the rules for a kind whose timeout is of single actions, not of what is repeated."""
+    """Return the rules for a kind whose timeout is for single actions."""
     return tuple(rule for rule in rules(*fields) if rule is not _EXCEEDS)

@@ -1,4 +1,4 @@
-"""Rules that are the same for every kind; each kind says for which of its fields.
+"""Rules that are the same for every kind; each kind lists its fields.
 
 They read objects as JSON.
 """

@@ -19,7 +19,7 @@ class Signed(Protocol):
 
     @property
     def verify(self) -> OCIVerification | None:
-        """Return it."""
+        """Return the field ``verify``."""
 
 
 def _nobody(obj: WithSpec[Signed]) -> Iterator[Fault]:

@@ -1,7 +1,7 @@
-"""From the faults of an object to what its author reads: refusals, warnings, or nothing.
+"""Convert the faults of an object into a refusal or warnings.
 
-An object is judged against what it was: a fault that it had before is only warned of, because it
-may be older than the rule, and anyone who changes another field must not be kept from it.
+A fault that the old object has too is only a warning, because it may be older than the rule, and
+users who change another field must not be blocked by it.
 """
 
 import re
@@ -19,7 +19,7 @@ from webhooks.validation import shapes
 from webhooks.validation.rule import Checks, Fault, Rule
 
 LONGEST_WARNING: Final = 120
-"""Characters; what the API's conventions ask for."""
+"""Limit of characters, from the API conventions."""
 MOST_WARNINGS: Final = 10
 MOST_FAULTS: Final = 64
 _MOST_SHOWN: Final = 16
@@ -53,13 +53,13 @@ class Finding:
 
     @property
     def key(self) -> tuple[str, ...]:
-        """Return what stays the same when entries of a list move."""
+        """Return the part of a fault that stays the same when elements of a list move."""
         place = _INDEX.sub("[]", self.fault.field)
         return self.rule.name, place, self.fault.value, _INDEX.sub("[]", self.fault.why)
 
 
 def findings(checks: Checks[Any], obj: Json) -> list[Finding]:
-    """Return what is wrong with an object, in the order of the rules; a bounded number."""
+    """Return the faults of an object, in the order of the rules; a limited number."""
     found: list[Finding] = []
     for finding in _all(checks, obj):
         found.append(finding)
@@ -69,9 +69,9 @@ def findings(checks: Checks[Any], obj: Json) -> list[Finding]:
 
 
 def judge(obj: Json, found: Iterable[Finding], before: Iterable[Finding]) -> Answer:
-    """Let the object in, with warnings, or refuse it with all the reasons at once.
+    """Admit the object, with warnings, or refuse it with all reasons at once.
 
-    ``before`` is what was wrong with it until now.
+    ``before`` are the faults of the old object.
 
     Raises:
         DeniedError: 422; the causes name the fields.
