@@ -1,1 +1,1 @@
-"""What can be asked: artifacts and inventories, served to kubectl through the aggregation layer."""
+"""The aggregated API: artifacts and inventories, served through the aggregation layer."""

@@ -29,7 +29,7 @@ async def unregister(settings: options.Options) -> None:
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Do what the first word says; without one, serve."""
+    """Run the subcommand in the first argument; without one, serve."""
     words = list(sys.argv[1:] if argv is None else argv)
     match words[:1]:
         case ["generate"] | ["check"]:

@@ -1,4 +1,4 @@
-"""How long ago something was, as ``kubectl`` shows it (``apimachinery/pkg/util/duration``)."""
+"""Format an age as ``kubectl`` does (``apimachinery/pkg/util/duration``)."""
 
 from datetime import UTC, datetime
 from typing import Final

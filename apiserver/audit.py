@@ -1,10 +1,11 @@
-"""Who asked for what, and how it ended: one line a request, in a log of its own.
+"""The audit log: one line per request, with the user, the request and the result.
 
-The words are those of ``audit.k8s.io`` at level ``Metadata``: neither headers nor bodies, because
-either may hold secrets. Requests for our health are left out, as they are many and say nothing.
+The terms are those of ``audit.k8s.io`` at level ``Metadata``: neither headers nor bodies, because
+either may contain secrets. Health checks are left out, as they are many and say nothing.
 
-Whom a front proxy passes on is known from it alone, so ``sourceIPs`` begins with what it told, and
-ends with who is connected to us. Of what it told, the last is what it saw itself.
+Only a front proxy knows the addresses before it. So ``sourceIPs`` begins with the addresses that it
+sent, of which the last is the one that it saw itself, and ends with the address that is connected
+to us.
 """
 
 import logging

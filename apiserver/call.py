@@ -1,7 +1,7 @@
-"""One request, as it is understood: who asks for what.
+"""A decoded request: the user, the verb and the resource.
 
-The parts are those of upstream's ``RequestInfo`` (``apiserver/pkg/endpoints/request``), because
-authorization, audit and fairness are about them.
+The fields are those of upstream's ``RequestInfo`` (``apiserver/pkg/endpoints/request``), because
+authorization, audit and fairness use them.
 """
 
 from dataclasses import dataclass
@@ -16,9 +16,9 @@ __all__ = ["Call", "User"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Call:
-    """A request past authentication; ``resource`` is empty for paths of other endpoints.
+    """An authenticated request; ``resource`` is empty for paths of other endpoints.
 
-    ``deadline`` is a moment of the event loop's clock; a watch has none of its own.
+    ``deadline`` is a time of the event loop's clock; a watch has no deadline.
     """
 
     web: web.Request

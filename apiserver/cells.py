@@ -1,6 +1,6 @@
-"""What tables show of an object: the value at a path, and digests as short as people read them.
+"""Cells of tables: values at a path, and shortened digests.
 
-The command line shows the same in its own tables. What a column is made of is its resource's.
+The command line uses the same in its own tables. Each resource defines its columns.
 """
 
 import re
@@ -13,12 +13,12 @@ _HEX: Final = re.compile(r"\b([0-9a-f]{8})[0-9a-f]{24,}\b")
 
 
 def text(*path: str) -> Callable[[Json], str]:
-    """Return what reads the text at the path; empty where there is none."""
+    """Return the function that reads the text at the path; empty if it is unset."""
     return lambda obj: str(dig(obj, *path, default=""))
 
 
 def number(*path: str) -> Callable[[Json], int]:
-    """Return what reads the number at the path; 0 where there is none."""
+    """Return the function that reads the number at the path; 0 if it is unset."""
     return lambda obj: int(dig(obj, *path, default=0))
 
 

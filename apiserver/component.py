@@ -1,7 +1,7 @@
 """The process: its certificates, its resources, its port, and its registration.
 
-It listens as soon as it has a certificate, and answers discovery as soon as it has read which front
-proxies to trust. It does not wait for caches of resources: reads say themselves what is missing.
+It listens as soon as it has a certificate, and answers discovery as soon as it has read the trusted
+front proxies. It does not wait for caches of resources: reads report missing data themselves.
 """
 
 import asyncio
@@ -82,7 +82,7 @@ def _server(
 ) -> Server:
     return Server(
         trust=lambda: trust.current,
-        # Apart, so that strangers' tokens do not keep known users waiting.
+        # A separate client, so that unknown tokens do not delay known users.
         authentication=Authentication(Tokens(Reviews(manager.client))),
         authorization=Authorization(Reviews(manager.client)),
         routes={each.plural: Route(each, Objects(each)) for each in served},
@@ -111,7 +111,7 @@ def _health(
 
 
 def documents(served: Sequence[Resource]) -> Mapping[str, Answer]:
-    """Return what is answered at the paths that belong to no resource."""
+    """Return the answers for paths without a resource."""
     discovery, schemas = Discovery(served), OpenAPI(served)
     paths = {
         "/apis": discovery.root,

@@ -1,7 +1,8 @@
-"""Which resources there are: aggregated discovery (v2) and the older documents, in the same words.
+"""Discovery of the resources: the aggregated document (v2) and the older ones.
 
-kube-apiserver asks for the first every minute and for the rest when it gets no answer; kubectl asks
-either. Each resource and subresource names its ``responseKind``, because upstream dereferences it.
+kube-apiserver requests the first every minute, and the others if it gets no answer; kubectl
+requests either. Each resource and subresource has a ``responseKind``, because upstream dereferences
+it.
 
 ``apiserver/pkg/endpoints/discovery``, KEP-3352.
 """
@@ -34,10 +35,10 @@ class Discovery:
         self._resources = Document.of(resource_list(resources))
 
     async def root(self, request: web.Request) -> web.Response:
-        """Answer ``/apis``, in the form that the client likes best.
+        """Answer ``/apis``, in the form that the client prefers.
 
         Raises:
-            StatusError: 406, it takes none of them.
+            StatusError: 406, the client accepts none of the forms.
         """
         for clause in documents.accepted(request):
             if not documents.takes_json(clause):
@@ -54,7 +55,7 @@ class Discovery:
         return self._group.answer(request)
 
     async def resources(self, request: web.Request) -> web.Response:
-        """Answer ``/apis/<group>/<version>``, which also tells API servers that we are there."""
+        """Answer ``/apis/<group>/<version>``, which API servers also use as a health check."""
         documents.plain_json_or_refuse(request)
         return self._resources.answer(request)
 

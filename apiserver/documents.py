@@ -1,7 +1,7 @@
-"""Documents that are made once and kept: bytes, their type, and the tag by which they are known.
+"""Static documents: bytes, their media type, and their entity tag.
 
-Answering them takes no cache, no other server and no time, so discovery works when nothing else
-does. A client that has a document already gets 304 instead.
+Answering them needs no cache and no other server, so discovery works when nothing else does. A
+client that has a document already gets 304 instead.
 """
 
 import hashlib
@@ -46,7 +46,7 @@ class Document:
 
 
 def plain_json_or_refuse(request: web.Request) -> None:
-    """Let pass who takes plain JSON.
+    """Require that the client accepts plain JSON.
 
     Raises:
         StatusError: 406. A wrong answer here would be cached for the whole cluster (k/k#119662).
@@ -56,7 +56,7 @@ def plain_json_or_refuse(request: web.Request) -> None:
 
 
 def accepted(request: web.Request) -> list[Clause]:
-    """Return what the client takes, best first; a client that does not say takes anything."""
+    """Return the accepted media types, best first; without the header, any type is accepted."""
     header = ",".join(request.headers.getall("Accept", ()))
     return negotiation.parse_accept(header or "*/*")
 

@@ -1,9 +1,9 @@
-"""How answers become bytes: JSON or YAML, indented for people, compressed if they are large.
+"""Encode answers: JSON or YAML, indented for people, compressed if they are large.
 
-Compression and indentation of what is large run in the loop's pool of threads, where zlib and
-msgspec leave the interpreter to others. YAML is written in Python, which does not: what is large is
-not, and one thread writes it all. ``respond`` is for subresources and anything else that is
-one document; lists are put together from bytes that are kept (``apiserver.listing``).
+Large answers are compressed and indented in threads, because zlib and msgspec release the
+interpreter lock. YAML is written in Python, which does not. So large answers are never YAML, and
+one thread writes all of it. ``respond`` is for subresources and other single documents; lists are
+assembled from cached bytes (``apiserver.listing``).
 """
 
 import asyncio
@@ -53,7 +53,7 @@ async def respond_large(call: Call, make: Callable[[], Json]) -> web.Response:
 
 
 async def send(call: Call, accepted: Accepted, body: bytes, *, code: int = 200) -> web.Response:
-    """Answer with what is encoded as JSON already."""
+    """Answer with encoded JSON."""
     body = await _formatted(accepted, body)
     headers = {"Content-Type": accepted.media_type}
     if len(body) > _COMPRESSED and _takes_gzip(call):
@@ -65,7 +65,7 @@ async def send(call: Call, accepted: Accepted, body: bytes, *, code: int = 200) 
 async def _formatted(accepted: Accepted, body: bytes) -> bytes:
     if accepted.media_type == YAML and len(body) <= _BLOCK:
         return await asyncio.get_running_loop().run_in_executor(_writer(), _as_yaml, body)
-    # JSON is YAML in flow style: anyone who asks for a large list as YAML gets that
+    # JSON is valid YAML: a large list requested as YAML is answered so.
     if not accepted.pretty:
         return body + b"\n"
     if len(body) <= _AT_ONCE:
@@ -84,7 +84,7 @@ def _compress(body: bytes) -> bytes:
 
 @functools.cache
 def _writer() -> ThreadPoolExecutor:
-    """Return the one thread that writes YAML; more of them only take turns with the loop."""
+    """Return the only thread that writes YAML; further ones would compete with the event loop."""
     return ThreadPoolExecutor(1, thread_name_prefix="yaml")
 
 
@@ -107,7 +107,7 @@ def _takes_gzip(call: Call) -> bool:
 
 
 class _Dumper(yaml.CSafeDumper):
-    """Writes no aliases, and quotes every text that some YAML could read as something else."""
+    """Writes no aliases, and quotes every text that some YAML could parse as another type."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 - the library's interface
         """Write each value out."""

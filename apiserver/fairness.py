@@ -1,18 +1,18 @@
-"""How much is done at once, fairly between users; too many are told to come back later.
+"""Limit the requests in progress, fairly between users; too many get 429.
 
-A flow is a user, or all service accounts of a namespace: anyone who may make one may make a
-thousand.
+A flow is a user, or all service accounts of a namespace, because a user who may create one may
+create a thousand.
 
-kube-apiserver gives up its own seat before it passes a request on (k/k#105409), so the load is ours
-to control. A row says how many requests of a kind run at once; of those a flow gets three quarters,
-and those who wait are let in flow by flow (``toolkit.turns``). Watches do not wait: they stay for
-long, so their number is bounded, all told and for each flow.
+kube-apiserver releases its own seat before it forwards a request (k/k#105409), so the load must be
+limited here. A row has the number of requests of a kind that run at once. A flow gets at most three
+quarters of them, and waiting requests start flow by flow (``toolkit.turns``). Watches do not wait,
+because they last long; their number is limited, in total and per flow.
 
-A reader of a watch that takes nothing holds what has been written to it, about as many bytes
-whatever it watches (``apiserver.watching``). While many do, they are given up sooner.
+A watch whose client does not read holds the bytes written to it, about the same for every watch
+(``apiserver.watching``). If there are many, they are closed sooner.
 
-Administrators and the aggregator (``system:masters``) never wait for discovery and schemas: the
-whole cluster does, when they do not come.
+Administrators and the aggregator (``system:masters``) never wait for discovery and schemas, because
+the whole cluster waits for them.
 """
 
 from collections import Counter
@@ -38,7 +38,7 @@ _PLACES: Final[tuple[tuple[Kind, int, int], ...]] = (
     # Bytes, for as long as the client takes to read them.
     ("streams", 256, 256),
 )
-"""How many run, and how many may wait."""
+"""Limits of running and of waiting requests."""
 _WATCHES: Final = 4096
 _WATCHES_OF_A_FLOW: Final = 1536
 _SLOW: Final = 1024
@@ -95,7 +95,7 @@ class Fairness:
 
 
 class Patience:
-    """How long the readers of one resource may take nothing."""
+    """How long the clients of one resource may read nothing."""
 
     def __init__(self) -> None:
         self._waiting: Counter[str] = Counter()
@@ -103,7 +103,7 @@ class Patience:
 
     @contextmanager
     def writing(self, flow: str) -> Iterator[float]:
-        """Count a reader who is written to; yield the seconds in which it must take it."""
+        """Count a client to which data is written; yield the seconds in which it must read."""
         many = self._all >= _SLOW or self._waiting[flow] >= _SLOW_OF_A_FLOW
         self._waiting[flow] += 1
         self._all += 1
@@ -131,7 +131,7 @@ async def turn(turns: Turns, user: User) -> AsyncIterator[None]:
 
 
 def flow_of(user: User) -> str:
-    """Return with whom a user shares."""
+    """Return the flow of a user."""
     account, _, rest = user.name.partition(_ACCOUNT)
     return f"{_ACCOUNT}{rest.partition(':')[0]}" if not account and rest else user.name
 
@@ -139,5 +139,5 @@ def flow_of(user: User) -> str:
 def too_many_requests(
     message: str = "too many requests, please try again later", *, retry_after: int = _RETRY
 ) -> StatusError:
-    """Ask somebody to come back later."""
+    """Return the error that asks the client to come back later."""
     return StatusError(429, "TooManyRequests", message, Details(retry_after=retry_after))

@@ -1,10 +1,10 @@
-"""Health: ``/livez``, ``/readyz``, ``/healthz``, each check below them, and why one fails.
+"""Health checks: ``/livez``, ``/readyz``, ``/healthz``, and each check below them.
 
-A row is a check. ``?verbose`` lists all, ``?exclude=`` leaves some out, ``/readyz/<check>`` is one.
-They need no authentication.
+A row is a check. ``?verbose`` lists all, ``?exclude=`` leaves some out, ``/readyz/<check>`` is a
+single one. They need no authentication.
 
 Ready means that discovery can be answered. Caches count only at the start: a namespace cannot be
-deleted while its discovery is down (k/k#60807), and reads say themselves what they wait for.
+deleted while its discovery is down (k/k#60807), and reads report missing data themselves.
 """
 
 from collections.abc import Callable, Collection, Sequence
@@ -20,14 +20,14 @@ _PATIENCE: Final = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Check:
-    """One thing that must be well; ``problem`` returns what is wrong, in words for anybody."""
+    """One check; ``problem`` returns its problem, in a text for all users."""
 
     name: str
     problem: Callable[[], str]
 
 
 def is_health(path: str) -> bool:
-    """Tell whether a path asks for our health."""
+    """Tell whether a path is that of a health check."""
     return any(path == each or path.startswith(f"{each}/") for each in PATHS)
 
 
@@ -45,7 +45,7 @@ def fill_check(missing: Callable[[], Sequence[str]], *, now: Callable[[], float]
 
 
 class Health:
-    """What is asked at the three paths."""
+    """Answers the three paths."""
 
     def __init__(self, *, live: Sequence[Check], ready: Sequence[Check]) -> None:
         self._checks = {

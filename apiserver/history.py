@@ -1,7 +1,7 @@
-"""What happened lately: one bounded log for all watchers of a resource.
+"""The recent events of a resource: one bounded log for all its watches.
 
-A watcher is a place in this log, not a queue: a slow one costs nothing, and one that is behind what
-is kept is told so (410). The log is bounded by the number of events, their memory and their age.
+A watch is a position in this log, not a queue: a slow one costs nothing, and one that is behind the
+log gets 410. The log is bounded by the number of events, their memory and their age.
 """
 
 from bisect import bisect_left, bisect_right
@@ -22,7 +22,7 @@ _SLACK: Final = 256
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Bounds:
-    """How much is kept: events, about how many bytes, for how many seconds."""
+    """Limits of the log: events, approximate bytes, and seconds."""
 
     events: int = 10_000
     weight: int = 64 << 20
@@ -55,7 +55,7 @@ class History:
         self.since = self._time()
 
     def append(self, event: Event) -> None:
-        """Add the newest event, and drop what is too much or too old."""
+        """Add the newest event, and drop events beyond the limits."""
         self._events.append(event)
         self._weight += event.weight
         if len(self._events) > _FRESH:
@@ -64,12 +64,12 @@ class History:
             self._trim()
 
     def read(self, place: int, limit: int) -> Sequence[Event] | None:
-        """Return at most ``limit`` events from a place on; None if they are not here any more."""
+        """Return at most ``limit`` events from a position on; None if they were dropped."""
         index = place - self._first
         return None if index < 0 else self._events[index : index + limit]
 
     def some(self, place: int) -> Sequence[Event] | None:
-        """Return as many events from a place on as a slow reader may hold on to."""
+        """Return as many events from a position on as a slow client may hold."""
         events = self.read(place, _SOME)
         if not events or sum(event.weight for event in events) <= _SOME_WEIGHT:
             return events

@@ -17,7 +17,7 @@ _DECODER: Final = msgspec.json.Decoder(dict[str, Any])
 _FOLLOWING: Final = 32
 """Differences that are to be read one after another, at most."""
 _NOTHING: Final[dict[Any, Any]] = {}
-"""What settled items and events have made; it stays empty."""
+"""The empty cache of settled items and events."""
 _LEVEL: Final = 1
 _WINDOW: Final = -15
 """Deflate without a header (zlib.h, ``deflateInit2``), with 32 KiB of what came before."""
@@ -40,7 +40,8 @@ class Item:
         self._obj: Json | None = shown
         self._kept: bytes | tuple[bytes, Item] = _ENCODER.encode(shown)
         self.following = 0
-        """How many differences at most have to be read one after another by way of this one."""
+        """The maximal number of differences that must be read one after another through this item.
+        """
         self._made: MutableMapping[Hashable, Sequence[bytes]] = {}
 
     @property
@@ -59,7 +60,7 @@ class Item:
 
     @property
     def uid(self) -> str:
-        """Return what tells it from a later object of the same name."""
+        """Return the uid, which differs from that of a later object with the same name."""
         return str(self.obj["metadata"].get("uid", ""))
 
     @property
@@ -68,7 +69,7 @@ class Item:
         return self.obj["metadata"].get("labels") or {}
 
     def made(self, name: Hashable, make: Callable[["Item"], Sequence[bytes]]) -> Sequence[bytes]:
-        """Return what ``make`` makes of the item; asked once for each ``name`` until settled."""
+        """Return the result of ``make``, called once per ``name`` until the item is settled."""
         found = self._made.get(name)
         if found is None:
             found = make(self)
@@ -77,7 +78,7 @@ class Item:
         return found
 
     def settle(self, later: "Item | None" = None) -> None:
-        """Drop what can be made again, for good: it is of the past, and hardly anybody asks.
+        """Drop the cached results permanently, because the item is old and rarely read.
 
         ``later`` is a later version of the object.
         """
@@ -103,10 +104,10 @@ class Item:
 
 
 class Event:
-    """One object's change from what it was to what it is.
+    """The change of one object from its old state to its new one.
 
-    ``olds`` are the states that a watcher may know, latest first: one, or none if the object was
-    added, or several if it is not known which of them the watcher has seen.
+    ``olds`` are the states that a watch may have sent, latest first: one, none if the object was
+    added, or several if it is unknown which of them was sent.
     """
 
     __slots__ = ("_departed", "_fresh", "_lines", "at", "key", "new", "olds", "version", "weight")
@@ -126,9 +127,9 @@ class Event:
         self._lines: MutableMapping[Hashable, bytes] = {}
 
     def departed(self, old: Item) -> Item:
-        """Return what a watcher gets for whom the object is gone: the old one, this version.
+        """Return the object for a watch that no longer selects it: the old one, this version.
 
-        As ``cacher/cache_watcher.go`` convertToWatchEvent does it.
+        The rule is that of ``cacher/cache_watcher.go`` convertToWatchEvent.
         """
         found = self._departed.get(old.version)
         if found is None:
@@ -138,7 +139,7 @@ class Event:
         return found
 
     def line(self, name: Hashable, make: Callable[[], bytes]) -> bytes:
-        """Return a watch line; ``make`` is asked once for each ``name`` while the event is new."""
+        """Return a watch line; ``make`` is called once per ``name`` while the event is new."""
         found = self._lines.get(name)
         if found is None:
             found = make()

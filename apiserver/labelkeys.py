@@ -1,4 +1,4 @@
-"""What may stand in a label's key and value, with upstream's messages.
+"""Valid keys and values of labels, with upstream's messages.
 
 ``apimachinery/pkg/api/validate/content/kube.go`` and ``dns.go``.
 """
@@ -66,7 +66,7 @@ def check_value(key: str, value: str, index: int) -> None:
 
 
 def integer(text: str) -> int | None:
-    """Return the number of 64 bits that a label's value stands for, if it does."""
+    """Return the 64-bit number in a label's value, or None."""
     if len(text) > 20 or not _INTEGER.fullmatch(text):
         return None
     number = int(text)

@@ -51,7 +51,7 @@ class Listener:
 
     @property
     def synced(self) -> bool:
-        """Tell whether it listens, and goes on doing so."""
+        """Tell whether the process listens and is not shutting down."""
         return self._listening.is_set()
 
     async def wait_synced(self) -> None:
@@ -66,7 +66,7 @@ class Listener:
             self._server.application(),
             self._server.connections,
             context=self._serving.context,
-            # Anyone who goes away is not worked for.
+            # Cancel the handler when the client disconnects.
             handler_cancellation=True,
             shutdown_timeout=listening.LINGER,
             max_line_size=_MAX_LINE,
@@ -77,7 +77,7 @@ class Listener:
             try:
                 await self._left.wait()
                 accepted.cancel()
-                # What is being answered goes on.
+                # Requests in progress continue.
                 await asyncio.Event().wait()
             finally:
                 self._listening.clear()

@@ -1,6 +1,6 @@
-"""What a list or a watch is asked for: its options, and which of them go together.
+"""The options of a list or a watch, and their validation.
 
-Rules and words are upstream's: decoding (``runtime/conversion.go``), defaults and validation
+Rules and messages are upstream's: decoding (``runtime/conversion.go``), defaults and validation
 (``apis/meta/internalversion``).
 """
 
@@ -38,7 +38,7 @@ class Options:
     """Seconds that a watch lasts; 0 leaves it to us, and a negative one is over at once."""
     bookmarks: bool = False
     initial: bool | None = None
-    """Whether a watch starts with what there is; None if that was left open."""
+    """Whether a watch begins with the existing objects; None if the request does not say."""
 
 
 def parse(call: Call, resource: Resource, *, watch: bool) -> Options:
@@ -94,10 +94,10 @@ class _Given:
 
 
 def _validate(broken: Sequence[Cause]) -> None:
-    """Refuse what does not fit together (``errors.NewInvalid``).
+    """Refuse options that do not fit together (``errors.NewInvalid``).
 
     Raises:
-        StatusError: 422, with a cause for each rule that is broken.
+        StatusError: 422, with a cause for each violated rule.
     """
     if not broken:
         return

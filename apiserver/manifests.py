@@ -28,7 +28,7 @@ from toolkit.objects import Json
 
 DIRECTORY: Final = Path("deploy/base/apiserver")
 READER: Final = "penstock-inventory-reader"
-"""Whose rights are what the cluster adds to it, by label."""
+"""Its rules are those that the cluster aggregates into it, by label."""
 AGGREGATE: Final = "gitops.penstock.dev/aggregate-to-inventory"
 _TO_ROLE: Final = "rbac.authorization.k8s.io/aggregate-to-{}"
 _DELEGATOR: Final = "system:auth-delegator"
@@ -58,7 +58,7 @@ EDIT: Final = (
 
 
 def render() -> dict[str, str]:
-    """Return name and content of what is generated."""
+    """Return name and content of the generated files."""
     registered = api_service(Target(namespace=rbac.NAMESPACE))
     return {
         "rbac.yaml": _HEADER + yaml.safe_dump_all(list(_rights()), sort_keys=False),
@@ -67,13 +67,13 @@ def render() -> dict[str, str]:
 
 
 def permissions() -> tuple[Rule, ...]:
-    """Return what the process may do on the whole cluster by its own role."""
+    """Return the cluster permissions of the process by its own role."""
     every = (*_PERMISSIONS, *(rule for row in RESOURCES for rule in row.permissions))
     return tuple(dict.fromkeys(every))
 
 
 def namespace_permissions() -> tuple[Rule, ...]:
-    """Return what the process may do in its own namespace."""
+    """Return the permissions of the process in its own namespace."""
     every = (
         *_NAMESPACE_PERMISSIONS,
         *(rule for row in RESOURCES for rule in row.namespace_permissions),
@@ -98,7 +98,7 @@ def _rights() -> Iterator[Json]:
 
 def _reader() -> Json:
     role = rbac.role("ClusterRole", READER, ())
-    # Kubernetes fills them in; who applied them would empty them for a moment, or meet a conflict.
+    # Kubernetes sets the rules; applying them would empty them for a moment, or cause a conflict.
     del role["rules"]
     selectors = [{"matchLabels": {label: "true"}} for label in (_TO_ROLE.format("view"), AGGREGATE)]
     return role | {"aggregationRule": {"clusterRoleSelectors": selectors}}
@@ -126,20 +126,20 @@ _PERMISSIONS: Final = (
         verbs=("get", "create", "patch", "delete"),
         names=(API_SERVICE,),
     ),
-    # The owner of the APIService: it goes when this goes.
+    # The owner of the APIService: its deletion deletes the APIService.
     Rule(
         groups=("rbac.authorization.k8s.io",),
         resources=("clusterroles",),
         verbs=("get",),
         names=(NAME,),
     ),
-    # Whether our namespace is deleted.
+    # Whether our namespace is being deleted.
     Rule(groups=("",), resources=("namespaces",), verbs=("get", "list", "watch")),
 )
 _NAMESPACE_PERMISSIONS: Final = (
     *keeper.permissions(NAME),
     *rbac.lease(NAME),
-    # What a process writes when it starts.
+    # The write of a process when it starts.
     Rule(
         groups=("coordination.k8s.io",),
         resources=("leases",),

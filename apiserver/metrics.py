@@ -1,4 +1,4 @@
-"""What the aggregated API tells of itself at ``/metrics``."""
+"""Metrics of the aggregated API."""
 
 from typing import Final
 

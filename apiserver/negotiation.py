@@ -1,8 +1,8 @@
-"""In which form an answer is wanted: media type, transformation, and whether for a person.
+"""Content negotiation: media type, transformation, and indentation for people.
 
 ``apiserver/pkg/endpoints/handlers/negotiation/negotiate.go``: clauses of ``Accept`` in order of
-preference; one that asks for what cannot be made is skipped. Protobuf and CBOR are among these, and
-all clients of the toolkit list JSON after them.
+preference; unsupported ones are skipped. Protobuf and CBOR are among these, and all clients of the
+toolkit list JSON after them.
 """
 
 from collections.abc import Iterator, Mapping
@@ -23,7 +23,7 @@ Form = Literal["", "Table", "PartialObjectMetadata", "PartialObjectMetadataList"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accepted:
-    """What will be answered with; ``version`` is that of ``meta.k8s.io`` if ``form`` is given."""
+    """The form of the answer; ``version`` is that of ``meta.k8s.io`` if ``form`` is set."""
 
     media_type: str = JSON
     form: Form = ""
@@ -59,7 +59,7 @@ def negotiate(call: Call, *, forms: frozenset[str] = frozenset()) -> Accepted:
 
 
 def require_json(call: Call) -> None:
-    """Require that what is sent, if anything is, is not said to be something else than JSON.
+    """Require that a body, if there is one, is declared as JSON.
 
     Raises:
         StatusError: 415 (``NegotiateInputSerializer``).
@@ -116,7 +116,7 @@ def _takes(clause: Clause, media_type: str) -> bool:
 def _accept(
     clause: Clause, media_type: str, forms: frozenset[str], *, pretty: bool
 ) -> Accepted | None:
-    """Return what a clause asks for; None if that cannot be made (acceptMediaTypeOptions)."""
+    """Return the form of a clause; None if it is not supported (acceptMediaTypeOptions)."""
     asked = clause.parameters
     if asked.get("stream", "") not in {"", "watch"} or asked.get("sv", "") not in {"", "v1"}:
         return None
@@ -135,7 +135,7 @@ _FORMS: Final[dict[str, Form]] = {
     "PartialObjectMetadataList": "PartialObjectMetadataList",
 }
 TRANSFORMATIONS: Final = frozenset(_FORMS)
-"""What can be made of objects."""
+"""The transformations of objects."""
 
 
 def _clause(text: str) -> Iterator[Clause]:

@@ -1,12 +1,12 @@
-"""What the objects look like: OpenAPI v3 and v2, made from the models and their docstrings.
+"""The schemas of the objects: OpenAPI v3 and v2, from the models and their docstrings.
 
-kube-apiserver merges what every extension says into one document for the whole cluster, and tools
-that meet a ``$ref`` to nothing stop working for all of it (argo-cd#22757, kueue#8873). So every
-reference is to one of the definitions here (``apiserver.schemas``), and their names are our own, so
-that merging renames nothing.
+kube-apiserver merges the documents of all extensions into one for the cluster. If it has a ``$ref``
+without target, tools stop working for the whole cluster (argo-cd#22757, kueue#8873). So every
+reference is to a definition here (``apiserver.schemas``), with unique names, so that merging
+renames nothing.
 
 ``kubectl explain`` finds a kind by ``x-kubernetes-group-version-kind``, of the operations and of
-the definition. Nothing can be written: what may be created is a request, of the answer's kind.
+the definition. Nothing can be written: the only creations are requests, of the answer's kind.
 """
 
 import re
@@ -117,7 +117,7 @@ _ACTIONS: Final = {"get": "get", "list": "list", "create": "post"}
 
 
 def _body(schema: Json, *, at: str) -> Json:
-    """Return what a request may hold; without a body it asks for nothing in particular."""
+    """Return the body of a request; without a body, the request has no options."""
     if at == V3:
         return {"requestBody": {"content": {_JSON: {"schema": schema}}}}
     return {

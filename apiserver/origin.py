@@ -1,6 +1,6 @@
 """One write at the start, whose revision is greater than all that earlier processes returned.
 
-Versions are made of etcd's revisions (``apiserver.position``). A new process cannot know which
+Versions are derived from etcd's revisions (``apiserver.position``). A new process cannot know which
 version earlier processes returned for an object that has not changed since, because the objects
 that these versions counted may be deleted. So it writes once, and begins at the revision of that
 write. ADR 29 has the reasoning.
@@ -18,7 +18,7 @@ from toolkit.kube.leaderelection import LEASE
 logger = logging.getLogger(__name__)
 
 START: Final = "penstock-apiserver-start"
-"""The Lease that is written; nobody holds it."""
+"""The Lease that is written; no process holds it."""
 _MANAGER: Final = "penstock-apiserver"
 _PAUSE: Final = 1.0
 

@@ -1,6 +1,6 @@
-"""Tokens for ourselves: how we prove to Penstock's other processes who we are (TokenRequest).
+"""Tokens of our own account for Penstock's other processes (TokenRequest).
 
-Each is for one audience, so that anyone who is shown it can use it nowhere else.
+Each is for one audience, so that its receiver can use it nowhere else.
 """
 
 from collections.abc import Awaitable, Callable
@@ -20,6 +20,6 @@ PERMISSIONS: Final = rbac.own_token(NAME)
 
 
 def of(manager: Manager, audience: str) -> Token:
-    """Return what gives tokens for the audience; each is kept while it is young."""
+    """Return the function that returns tokens for the audience, cached while they are young."""
     tokens = ServiceAccountTokens(manager.client, cache=TokenCache(size=1))
     return tokens.lasting(manager.namespace, NAME, audience)

@@ -1,7 +1,7 @@
-"""Tokens between the pages of a list: where it goes on, and of which moment it is.
+"""Tokens for the pages of a list: the next position, and the version.
 
-``apiserver/pkg/storage/continue.go``. A token is not signed: what it names is looked up within what
-the caller may read, and only there.
+``apiserver/pkg/storage/continue.go``. A token is not signed: its position is used only within the
+objects that the user may read.
 """
 
 import base64
@@ -32,7 +32,7 @@ _EXPIRED: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Page:
-    """Where a page starts; ``version`` is None if it need not agree with the pages before."""
+    """The start of a page; ``version`` is None if it need not agree with earlier pages."""
 
     version: int | None
     namespace: str

@@ -1,12 +1,12 @@
-"""Resource versions that are numbers, mean one moment here, and can be compared with a peer's.
+"""Resource versions: numbers that identify a state here, and can be compared between replicas.
 
 A version is ``<etcd revision><3 digits: count within it><3 digits: tag of the process>``. Its high
-part is the highest revision of any backing object that was seen, so that replicas, which see the
-same objects, are close to each other; the tag tells whose version it is, because two replicas
-never hand out the same number for the same state. KEP-5504 asks for a decimal number that grows.
+part is the highest observed revision of any backing object, so that replicas, which observe the
+same objects, are close to each other. The tag identifies the process, because two replicas never
+return the same number for the same state. KEP-5504 requires a growing decimal number.
 
-What a version of another replica is worth is decided by time (``Clock.passed``): ADR 16 has the
-reasoning. Nothing here knows the objects.
+A version of another replica is compared by time (``Clock.passed``): ADR 16 has the reasoning.
+Nothing here depends on the objects.
 """
 
 from bisect import bisect_left
@@ -19,7 +19,7 @@ _COUNT: Final = 1_000
 _REVISION: Final = 1_000_000
 _LARGEST: Final = (1 << 64) - 1
 _REMEMBERED: Final = 50_000
-"""Versions handed out; one that is forgotten counts as another replica's, which costs a resend."""
+"""Limit of remembered versions; others count as another replica's, which costs a resend."""
 _GRAIN: Final = 0.25
 """Seconds; moments closer together are kept as the first of them."""
 _MOMENTS: Final = 4_000
@@ -74,23 +74,23 @@ class Clock:
         return version in self._issued
 
     def passed(self, revision: int) -> float | None:
-        """Return when this process came to know the revision; None if that is not known.
+        """Return when this process observed the revision; None if it is unknown.
 
-        Never too late, at most a quarter of a second too early.
+        The time is never too late, and at most a quarter of a second too early.
         """
         index = bisect_left(self._revisions, revision)
         forgotten = index == 0 and (not self._revisions or self._revisions[0] != revision)
         return None if forgotten or index == len(self._moments) else self._moments[index]
 
     def beyond(self, version: int) -> int:
-        """Return a version greater than another replica's, and leave the clock beyond both.
+        """Return a version greater than another replica's, and move the clock beyond both.
 
-        It is none that this process has handed out, nor will: anyone who comes back with it is
-        answered as if they came with the other's.
+        It is a version that this process never returns otherwise. So a client that returns with it
+        is treated as if it had the other replica's.
 
         Raises:
-            StatusError: 410, there is no such number within the revision. Running over into the
-                next is for changes only: a client could push the clock ahead of etcd with it.
+            StatusError: 410, there is no such number within the revision. Only changes may use the
+                next revision, because otherwise a client could move the clock ahead of etcd.
         """
         after = version - version % _COUNT + self.tag
         while after <= version or after in self._issued:
@@ -125,10 +125,10 @@ def revision_of(version: int) -> int:
 
 
 def parse(text: str) -> int:
-    """Read a resource version from a request; empty and ``0`` are 0.
+    """Parse a resource version of a request; empty and ``0`` are 0.
 
     Raises:
-        StatusError: 400, it is not a number of 64 bits (as ``storage.APIObjectVersioner`` says it).
+        StatusError: 400, it is not a 64-bit number (message of ``storage.APIObjectVersioner``).
     """
     if text in {"", "0"}:
         return 0
@@ -140,7 +140,7 @@ def parse(text: str) -> int:
 
 
 def too_old(version: int, oldest: int) -> status.StatusError:
-    """Say that what happened since is no longer known (``cacher/watch_cache.go``)."""
+    """Return the error that the events since a version were dropped (``cacher/watch_cache.go``)."""
     return status.expired(f"too old resource version: {version} ({oldest})")
 
 

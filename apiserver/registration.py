@@ -48,7 +48,7 @@ class Target:
 
     @property
     def hosts(self) -> tuple[str, ...]:
-        """Return the names that the certificate must be for; API servers ask for the first."""
+        """Return the names for the certificate; API servers connect to the first one."""
         service = f"{NAME}.{self.namespace}"
         return (f"{service}.svc", f"{service}.svc.cluster.local", service)
 
@@ -126,7 +126,7 @@ def api_service(target: Target, *, bundle: str = "") -> Json:
 
 
 async def reachable(client: Client, target: Target) -> None:
-    """Wait until the Service leads to a ready replica; one that is but a name leads here."""
+    """Wait until the Service has a ready replica; a Service of type ExternalName leads here."""
 
     async def found() -> bool:
         service = await client.get(_SERVICE, NAME, target.namespace)
@@ -137,7 +137,7 @@ async def reachable(client: Client, target: Target) -> None:
 
 
 async def unregister(client: Client) -> None:
-    """Delete the APIService; what it served is then unknown to the cluster.
+    """Delete the APIService; the cluster then no longer serves its resources.
 
     Raises:
         ApiError: it could not be deleted.
@@ -156,6 +156,6 @@ def is_available(api: Json) -> bool:
 
 
 def _settled(api: Json) -> Any:
-    """Return what we decide about; the rest is the API server's."""
+    """Return the fields that we own; others are the API server's."""
     metadata = api["metadata"]
     return api["spec"], metadata.get("labels"), metadata.get("ownerReferences")

@@ -1,9 +1,9 @@
-"""What a request is about, read from its method, path and query.
+"""Parse method, path and query of a request.
 
 The rules are upstream's (``apiserver/pkg/endpoints/request/requestinfo.go``), because authorization
-is about the outcome: a role that names one object grants ``get``, ``list`` and ``watch`` of it, the
-latter two with a field selector of ``metadata.name``. The deprecated ``/watch/`` paths are unknown.
-It does not say whether what is asked for exists.
+uses the result: a role that names one object grants ``get``, ``list`` and ``watch`` of it, the
+latter two with a field selector of ``metadata.name``. The deprecated ``/watch/`` paths are not
+supported. The result does not say whether the resource exists.
 """
 
 import re
@@ -59,7 +59,7 @@ class RequestInfo:
 
 
 def parse(method: str, path: str, query: MultiMapping[str]) -> RequestInfo:
-    """Return what a request is about; ``path`` is decoded."""
+    """Return the parsed request; ``path`` is decoded."""
     parts = path.strip("/").split("/")
     if len(parts) < 4 or parts[0] != _PREFIX:
         return RequestInfo(method=method, verb=method.lower(), path=path)
@@ -105,7 +105,7 @@ def _of_collection(verb: str, query: MultiMapping[str]) -> str:
 
 
 def _single(field_selector: str) -> str:
-    """Return the one name that a field selector asks for; empty if it does not."""
+    """Return the only name that a field selector selects; empty if it is not such a selector."""
     for term in _UNESCAPED_COMMA.split(field_selector):
         key, equals, value = term.partition("=")
         if key == "metadata.name" and equals:

@@ -1,6 +1,6 @@
-"""What a served resource is made of: its names, what can be shown and selected, and where it lives.
+"""The description of a served resource: names, columns, selectors, scope and handlers.
 
-A resource is a row: discovery, OpenAPI, tables, selectors and routes are all read from it.
+A resource is a row: discovery, OpenAPI, tables, selectors and routes are all derived from it.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -21,7 +21,7 @@ Verb = Literal["get", "list", "watch", "create"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Column:
-    """One column of ``kubectl get``; those of a priority above 0 are for ``-o wide``."""
+    """One column of ``kubectl get``; those with a priority above 0 are for ``-o wide``."""
 
     name: str
     cell: Callable[[Json], str | int]
@@ -35,7 +35,7 @@ class Column:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parameter:
-    """Something that a request may say in its query."""
+    """A parameter in the query of a request."""
 
     name: str
     type: Literal["string", "integer", "boolean"] = "string"
@@ -49,7 +49,7 @@ class Subresource:
 
     name: str
     kind: str
-    """What it answers with, for discovery; its schema is ``model``, or none if it is bytes."""
+    """The kind of its answer, for discovery; its schema is ``model``, or none for bytes."""
     verbs: tuple[Verb, ...]
     handle: Callable[[Call], Awaitable[web.StreamResponse]]
     model: type[msgspec.Struct] | None = None

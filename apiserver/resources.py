@@ -1,4 +1,4 @@
-"""What is served: one row per resource."""
+"""The served resources: one row per resource."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ from toolkit.kube.rbac import Rule
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """A resource: how it is made, and what the process must be allowed for it."""
+    """A resource: its constructor, and the permissions that it needs."""
 
     make: Callable[[Manager, Options, Watches], Resource]
     permissions: tuple[Rule, ...]
@@ -23,13 +23,13 @@ class Row:
 
 
 RESOURCES: Final = (
-    # What is stored, and what is in it.
+    # Stored artifacts and their files.
     Row(
         make=artifacts.artifacts,
         permissions=artifacts.PERMISSIONS,
         namespace_permissions=artifacts.NAMESPACE_PERMISSIONS,
     ),
-    # What was applied, and how it is.
+    # Applied objects and their health.
     Row(
         make=inventories.inventories,
         permissions=inventories.PERMISSIONS,

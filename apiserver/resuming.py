@@ -22,18 +22,18 @@ from apiserver.item import Event, Item
 from apiserver.view import View
 
 MARGIN: Final = 10.0
-"""Seconds: twice what an informer may lag behind the API server without knowing it."""
+"""Seconds: twice the time that an informer may lag behind the API server unnoticed."""
 _MOST: Final = 1_000
-"""Events that are gone through for one reader; who missed more lists."""
+"""Limit of events that are read for one watch; a client that missed more must list."""
 _LARGEST: Final = 64 << 10
-"""Bytes of an object that is copied for one reader, who may be slow to take it."""
+"""Limit in bytes of an object that is copied for one watch, whose client may be slow."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Resumption:
-    """What to send first, made as it is taken, and the place in the history to read on from.
+    """The first events to send, made when they are read, and the position to continue at.
 
-    ``since`` is the place of the oldest event that it holds on to.
+    ``since`` is the position of the oldest event that it holds.
     """
 
     events: Iterable[Event] = ()
@@ -42,10 +42,10 @@ class Resumption:
 
 
 def resume(view: View, version: int, *, namespace: str = "") -> Resumption:
-    """Return how to go on after a version that is not in the future.
+    """Return how to continue after a version that is not in the future.
 
     Raises:
-        StatusError: 410, it is too long ago, or to list is cheaper.
+        StatusError: 410, the version is too old, or a list is cheaper.
     """
     history = view.history
     if view.clock.issued(version):
@@ -70,7 +70,7 @@ def resume(view: View, version: int, *, namespace: str = "") -> Resumption:
 
 
 def unchanged(view: View, version: int, namespace: str, start: tuple[str, str]) -> bool:
-    """Tell whether another replica's state at a version is surely ours, from a name on."""
+    """Tell whether another replica's state at a version is certainly ours, from a name on."""
     passed = view.clock.passed(position.revision_of(version))
     if passed is None or passed - MARGIN < view.history.since:
         return False
@@ -101,10 +101,10 @@ def _again(view: View, window: Sequence[Event], stamp: int) -> Iterator[Event]:
 
 
 def _merged(view: View, events: Sequence[Event], stamp: int) -> Iterable[_Told]:
-    """Return what a watcher is told who may know any of an object's states.
+    """Return the events for a client that may have seen any of an object's states.
 
-    The states are kept with the event: if one of them was selected and the present one is not, the
-    watcher is told that it is gone.
+    The states are kept with the event: if one of them was selected and the current one is not, the
+    client is told that the object is gone.
     """
     last = events[-1]
     states = [state for event in reversed(events) for state in event.olds]

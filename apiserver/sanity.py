@@ -1,7 +1,7 @@
-"""Refuse requests that no correct client sends, before anything else reads them.
+"""Refuse requests that no correct client sends, before other code reads them.
 
-Invalid text, bodies of unlimited size, and parameters that authorization and the answer could
-understand differently.
+These are invalid text, bodies of unlimited size, and parameters that authorization and the handler
+could interpret differently.
 """
 
 from typing import Final
@@ -19,11 +19,11 @@ _SINGLE: Final = (
     *("limit", "continue", "timeout", "timeoutSeconds", "sendInitialEvents"),
     *("fieldValidation", "includeObject", "revision", "from", "path"),
 )
-"""Given twice, they could mean one thing to authorization and another to the answer."""
+"""If they are repeated, authorization and the handler could use different values."""
 
 
 def check(request: web.Request) -> None:
-    """Refuse what no client of ours sends.
+    """Refuse requests that no correct client sends.
 
     Raises:
         StatusError: 400 or 413.
@@ -50,7 +50,7 @@ def _is_text(text: str) -> bool:
 
 
 def limit(request: web.Request, *, longest: float | None) -> float | None:
-    """Return how many seconds the answer may take (``WithRequestDeadline``).
+    """Return the deadline of the answer in seconds (``WithRequestDeadline``).
 
     Raises:
         StatusError: 400, ``?timeout=`` is not a duration.

@@ -1,7 +1,7 @@
-"""Schemas of the models, each under a name, so that they may refer to each other and to themselves.
+"""Named schemas of the models, which may refer to each other and to themselves.
 
-Names are those of the structs; where two structs share one, the later is named for its package too.
-Every reference is made together with what it refers to.
+Names are those of the structs; if two structs share one, the later gets the name of its package
+too. Every reference is created together with its target.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ V2: Final = "#/definitions/"
 
 
 class Schemas:
-    """What is referred to, below ``at``, which says which version of OpenAPI it is."""
+    """The definitions below ``at``, which depends on the version of OpenAPI."""
 
     def __init__(self, resources: Sequence[Resource], at: str) -> None:
         self._at = at
@@ -44,7 +44,7 @@ class Schemas:
         if found not in self.found:
             raise KeyError(found)
         reference = {"$ref": self._at + found}
-        # Version 3 allows nothing beside a reference (OpenAPI 3.0, Reference Object).
+        # Version 3 allows no siblings of a reference (OpenAPI 3.0, Reference Object).
         return {"allOf": [reference]} if self._at == V3 else reference
 
     def _object(self, kind: str, model: type[msgspec.Struct]) -> None:

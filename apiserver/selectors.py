@@ -1,7 +1,7 @@
-"""Label and field selectors, as upstream reads them: same grammar, same words for what is wrong.
+"""Label and field selectors with upstream's grammar and messages.
 
-``apimachinery/pkg/labels/selector.go`` and ``pkg/fields/selector.go``. What differs: a selector has
-at most so many requirements, because each is asked of every object.
+``apimachinery/pkg/labels/selector.go`` and ``pkg/fields/selector.go``. One difference: the number
+of requirements is limited, because each is evaluated for every object.
 """
 
 import re
@@ -22,7 +22,7 @@ Operator = Literal["in", "notin", "=", "==", "!=", "exists", "!", "gt", "lt"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Requirement:
-    """What one label must be, or must not."""
+    """A requirement on one label."""
 
     key: str
     operator: Operator
@@ -53,7 +53,7 @@ class Requirement:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Term:
-    """What one field must be, or must not; ``read`` gets it from an object."""
+    """A requirement on one field; ``read`` returns it from an object."""
 
     field: str
     read: Callable[[Json], str]
@@ -67,7 +67,7 @@ class Term:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Selector:
-    """Which objects are asked for; the empty one means all."""
+    """The selected objects; an empty selector selects all."""
 
     labels: tuple[Requirement, ...] = ()
     fields: tuple[Term, ...] = ()
@@ -96,7 +96,7 @@ class Selector:
         return True
 
     def exactly(self, field: str) -> str | None:
-        """Return the one value that a field must have; None if it may have several."""
+        """Return the only value that a field may have; None if it may have several."""
         values = (term.value for term in self.fields if term.equal and term.field == field)
         return next(values, None)
 
@@ -152,7 +152,7 @@ def parse_fields(text: str, known: Mapping[str, Callable[[Json], str]]) -> tuple
 
 
 def named(name: str) -> Term:
-    """Return the term that asks for one name."""
+    """Return the term that selects one name."""
     return Term(field="metadata.name", read=_METADATA["metadata.name"], equal=True, value=name)
 
 
@@ -179,7 +179,7 @@ class _Tokens:
         return self._found[self._at][0]
 
     def text(self) -> str:
-        """Return the word as it stands there."""
+        """Return the word unchanged."""
         return self._found[self._at][1]
 
     def take(self) -> str:

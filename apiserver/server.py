@@ -59,7 +59,7 @@ _REQUEST_BYTES: Final = 1 << 20
 """All headers and the body together, as in Go (``http.DefaultMaxHeaderBytes``)."""
 _SECONDS: Final = 60.0
 _STREAM_SECONDS: Final = 900.0
-"""For what answers with bytes: an artifact may be large, and a client slow."""
+"""Limit for answers with bytes: an artifact may be large, and a client slow."""
 _RETRY_AFTER: Final = 5
 Answer = Callable[[web.Request], Awaitable[web.StreamResponse]]
 
@@ -93,15 +93,15 @@ class Route:
 
 @dataclass(slots=True)
 class _Record:
-    """What is known of one request so far."""
+    """The state of one request."""
 
     info: RequestInfo
     audit_id: str
     user: User | None = None
     forwarded: tuple[str, ...] = ()
-    """Whom a front proxy passed on, as it told."""
+    """The source addresses that a front proxy sent."""
     response: web.StreamResponse | None = None
-    """What has begun to be sent."""
+    """The response, if it has begun."""
 
 
 _RECORD: Final = web.RequestKey("record", _Record)
@@ -109,7 +109,7 @@ _RECORD: Final = web.RequestKey("record", _Record)
 
 @dataclass(slots=True)
 class _Running:
-    """What is being answered; watches can be ended."""
+    """The requests in progress; watches can be ended."""
 
     count: int = 0
     watches: set[asyncio.Timeout] = field(default_factory=set)
@@ -145,7 +145,7 @@ class Server:
         """Requests are sent elsewhere."""
 
     def application(self) -> web.Application:
-        """Return what to serve."""
+        """Return the web application."""
         app = web.Application(client_max_size=sanity.MAX_BODY)
         app.router.add_route("*", "/{path:.*}", self._serve)
         app.on_response_prepare.append(self._finished_headers)
@@ -154,7 +154,7 @@ class Server:
     async def end_watches(self, *, over: float) -> None:
         """End every watch within so many seconds; clients begin another elsewhere."""
         await asyncio.gather(*(route.served.drain(over=over) for route in self._routes.values()))
-        # Those that are too slow to be told.
+        # Close the connections of watches that are too slow to end.
         for each in list(self._running.watches):
             each.reschedule(_now())
         await asyncio.sleep(0)
@@ -182,7 +182,7 @@ class Server:
             code = response.status
             return response
         finally:
-            # 9. A client that has gone away is told nothing.
+            # 9. A disconnected client gets no answer.
             code = record.response.status if record.response else code
             seconds = _now() - began
             audit.record(
@@ -204,7 +204,7 @@ class Server:
         except (web.HTTPException, ConnectionError, asyncio.CancelledError):
             raise
         except Exception as exc:  # noqa: BLE001 - 1. the one place
-            # Its message may quote what was asked for, so only the places are told.
+            # The message may quote the request, so only positions are logged.
             metrics.PANICS.inc()
             logger.error(  # noqa: TRY400 - see above
                 "request failed",
@@ -247,7 +247,7 @@ class Server:
                 raise _impersonation()
             call = _call(request, trust, record, user, deadline)
             response = await self._permitted(call, info)
-            # Within the deadline, or anyone who does not read keeps what was written.
+            # Within the deadline, so that a client that does not read cannot hold the response.
             await response.prepare(request)
             await response.write_eof()
             return response
@@ -318,7 +318,7 @@ class Server:
         return await answer(call.web)
 
     def _longest(self, info: RequestInfo) -> float | None:
-        """Return how long a request may take; a watch as long as it likes."""
+        """Return the limit of a request's duration; None for a watch."""
         if info.verb == "watch":
             return None
         return _STREAM_SECONDS if self._kind(info) == "streams" else _SECONDS
@@ -397,7 +397,7 @@ def _call(request: web.Request, trust: Trust, record: _Record, user: User, deadl
 
 
 def _failed(record: _Record, error: StatusError) -> web.StreamResponse:
-    """Return the answer of a failure; what has begun to be sent is broken off, or ended."""
+    """Return the answer for an error; a response that has begun is aborted, or ended."""
     if record.response is None:
         headers = {"Content-Type": "application/json"}
         if error.details.retry_after:
@@ -417,10 +417,10 @@ def _supported(
 
 
 def _agree(call: Call, subresource: Subresource) -> None:
-    """Agree on formats before anything is written, or computed for nobody.
+    """Negotiate formats before anything is written or computed.
 
     Raises:
-        StatusError: 406, the answer cannot be had in that form; 415, what was sent is not read.
+        StatusError: 406, the format of the answer is not supported; 415, that of the body is not.
     """
     if subresource.model is None or subresource.bytes_with in call.query:
         return

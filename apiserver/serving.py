@@ -1,8 +1,8 @@
 """Answer get, list and watch of one resource from its view.
 
-Nothing here waits for another system: a read that finds the view incomplete, or long cut off from
-what it is made of, is refused (503), one that asks for a newer version than there is waits a moment
-for it (504). Large lists are put together in slices, so others get their turn.
+Nothing here waits for another system. If the view is incomplete, or its sources are disconnected
+for long, a read is refused (503). A read of a newer version than the view has waits a moment for it
+(504). Large lists are assembled in slices, so that other requests proceed.
 """
 
 import asyncio
@@ -52,7 +52,7 @@ class Serving:
 
     @property
     def watches(self) -> int:
-        """Return how many watches are open."""
+        """Return the number of open watches."""
         return len(self._open)
 
     async def get(self, call: Call) -> web.StreamResponse:
@@ -89,9 +89,9 @@ class Serving:
         return await encoding.send(call, accepted, b"".join((before, b",".join(parts), after)))
 
     async def watch(self, call: Call) -> web.StreamResponse:
-        """Answer with changes until the watch times out, the client goes or the process ends.
+        """Answer with events until the watch times out, the client disconnects or the process ends.
 
-        What is wrong with the version is told in the stream, as upstream does (``newErrWatcher``).
+        An invalid version is reported in the stream, as upstream does (``newErrWatcher``).
 
         Raises:
             StatusError: 400, 406, 422, 503.
@@ -121,9 +121,9 @@ class Serving:
         return response
 
     async def drain(self, *, over: float) -> None:
-        """End all watches at random within so many seconds, so that not all come back at once.
+        """End all watches at random times within ``over`` seconds, to spread the reconnects.
 
-        Those who want bookmarks get a last one. Returns when all are over, or too slow to be.
+        Watches with bookmarks get a last one. Returns when all have ended, or are too slow.
         """
         self._draining = True
         for watch in self._open:
@@ -147,7 +147,7 @@ class Serving:
                 self._empty.set()
 
     async def _start(self, options: Options, namespace: str) -> Start:
-        """Return how a watch starts.
+        """Return the start of a watch.
 
         Raises:
             StatusError: 410, 504.
@@ -191,7 +191,7 @@ class Serving:
         return Snapshot(position=found.position, items=rest)
 
     def _past(self, version: int, namespace: str, start: tuple[str, str]) -> Snapshot | None:
-        """Return the objects at a version, ours or another replica's, if that can be known."""
+        """Return the objects at a version, ours or another replica's; None if it is unknown."""
         if self._view.clock.issued(version):
             found = self._view.past(version)
             return None if found is None else found.within(namespace)
@@ -200,10 +200,10 @@ class Serving:
         return None
 
     async def _reach(self, version: int, namespace: str) -> None:
-        """Wait until this replica is as far as a version, and show nothing older to its reader.
+        """Wait until this replica has reached a version, so that the client gets nothing older.
 
         Raises:
-            StatusError: 410, nothing can be newer; 504, it is not in time.
+            StatusError: 410, there can be no newer version; 504, it was not reached in time.
         """
         loop, clock = asyncio.get_running_loop(), self._view.clock
         end = loop.time() + _PATIENCE
@@ -215,10 +215,10 @@ class Serving:
             self._view.surpass(version, namespace)
 
     def _check_ready(self) -> None:
-        """Refuse while reads would show less than there is, or what has long been otherwise.
+        """Refuse reads while the view is incomplete or outdated.
 
         Raises:
-            StatusError: 503, with what is missing or behind.
+            StatusError: 503, with the missing or outdated sources.
         """
         if not self._view.ready:
             missing = ", ".join(sorted(set(self._view.missing))) or "what it is made from"
@@ -263,7 +263,7 @@ async def _sliced(items: Sequence[Item]) -> AsyncIterator[Sequence[Item]]:
 
 
 def _duration(asked: float) -> float:
-    """Return how many seconds a watch lasts; at random if the client does not care."""
+    """Return the duration of a watch in seconds; random if the request has none."""
     if asked:
         return min(asked, _MAX_WATCH)
     return _MIN_WATCH * random.uniform(1, 2)  # noqa: S311 - spreads reconnects

@@ -1,7 +1,7 @@
-"""What objects look like to a client: whole, their metadata only, or rows of a table.
+"""The forms of objects in answers: whole, metadata only, or rows of a table.
 
-``apiserver/pkg/endpoints/handlers/response.go``. A shape puts answers together from bytes that each
-item keeps, so it decodes and encodes nothing twice.
+``apiserver/pkg/endpoints/handlers/response.go``. A shape assembles answers from cached bytes of
+each item, so nothing is decoded or encoded twice.
 """
 
 from collections.abc import Sequence
@@ -20,24 +20,24 @@ _ENCODE: Final = msgspec.json.Encoder().encode
 
 
 class Shape(Protocol):
-    """How one form of the API shows objects; ``name`` is equal for shapes that look the same."""
+    """One form of objects in answers; ``name`` is equal for shapes with the same output."""
 
     name: tuple[str, ...]
 
     def parts(self, item: Item, *, first: bool = True) -> Sequence[bytes]:
-        """Return the text of an object by itself; the long part is the item's, and no copy.
+        """Return the bytes of a single object; the long part is the item's, not a copy.
 
-        In a watch, ``first`` says that it is the first one.
+        In a watch, ``first`` tells that it is the first object.
         """
 
     def listed(self, item: Item) -> bytes:
         """Return an object as one of a list."""
 
     def frame(self, metadata: Json) -> tuple[bytes, bytes]:
-        """Return what stands before and after the objects of a list."""
+        """Return the bytes before and after the objects of a list."""
 
     def bookmark(self, metadata: Json) -> bytes:
-        """Return what a bookmark carries."""
+        """Return the object of a bookmark."""
 
 
 class Whole:
@@ -68,7 +68,7 @@ class Whole:
 
 
 class Metadata:
-    """``PartialObjectMetadata``: what the garbage collector and metadata informers read."""
+    """``PartialObjectMetadata``, for the garbage collector and metadata informers."""
 
     def __init__(self, api_version: str) -> None:
         self.name: tuple[str, ...] = ("PartialObjectMetadata", api_version)
@@ -132,7 +132,7 @@ def single(resource: Resource, accepted: Accepted, include: str) -> Shape:
     """Return the shape of a get or a watch.
 
     Raises:
-        StatusError: 406, a list was asked for; 400, the table's rows shall hold what is unknown.
+        StatusError: 406, a list was requested; 400, ``includeObject`` is not valid.
     """
     if accepted.form == "PartialObjectMetadataList":
         raise _unacceptable(accepted.form, f"not a list (*{resource.kind})")

@@ -36,7 +36,7 @@ class Details:
 
 @dataclass(slots=True)
 class StatusError(Exception):
-    """What a request is answered with instead of what it asked for."""
+    """An error answer."""
 
     code: int
     reason: str
@@ -91,9 +91,9 @@ def bad_request(message: str) -> StatusError:
 
 
 def unavailable(message: str) -> StatusError:
-    """Say that something is away; the message says what.
+    """Return the error that something is unavailable.
 
-    No time to come back is named: clients would wait it ten times before they showed the message.
+    It has no ``retryAfter``: clients would wait for it ten times before they showed the message.
     """
     return StatusError(503, "ServiceUnavailable", message)
 
@@ -104,7 +104,7 @@ def not_yet(message: str) -> StatusError:
 
 
 def behind(resource: str, kinds: Sequence[str]) -> StatusError:
-    """Say that what is known of a resource is out of date; the log has the informers' errors."""
+    """Return the error that the data of a resource are outdated; the log has the reasons."""
     told = ", ".join(sorted(set(kinds)))
     return unavailable(
         f"{resource}: no changes of {told} have been heard of for a while: what is known may be"
@@ -113,7 +113,7 @@ def behind(resource: str, kinds: Sequence[str]) -> StatusError:
 
 
 def expired(message: str) -> StatusError:
-    """Say that a resource version, or what a ``continue`` token stands for, is too old."""
+    """Return the error that a resource version or a ``continue`` token is too old."""
     return StatusError(410, "Expired", message)
 
 

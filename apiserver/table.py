@@ -22,11 +22,11 @@ logger = logging.getLogger(__name__)
 _ENCODE: Final = msgspec.json.Encoder().encode
 
 Include = Literal["None", "Metadata", "Object"]
-"""What of its object a row carries."""
+"""The part of its object in a row."""
 
 
 class Partial(Protocol):
-    """How an object's metadata looks in a row."""
+    """The form of an object's metadata in a row."""
 
     name: tuple[str, ...]
 
@@ -53,7 +53,7 @@ class Rows:
         return b"".join(self.parts(item))
 
     def parts(self, item: Item) -> Sequence[bytes]:
-        """Return the text of the row; what does not age is not a copy."""
+        """Return the bytes of the row; parts without an age are not copied."""
         parts = item.made(self._name, self._make)
         if len(parts) == 1:
             return parts
@@ -118,7 +118,7 @@ def _cell(column: Column, item: Item) -> str | int | None:
     try:
         return column.cell(item.obj)
     except _FAULTS as exc:
-        logger.error(  # noqa: TRY400 - what is at fault is the object, not the code's path
+        logger.error(  # noqa: TRY400 - the object is wrong, not the code
             "cell left out",
             extra={"object": str(item.key), "column": column.name, "error": type(exc).__name__},
         )

@@ -10,7 +10,7 @@ _UNKNOWN: Final = "0.0.0"
 
 
 def info() -> Json:
-    """Return the ``version.Info``; an image without the distribution's metadata says 0.0.0."""
+    """Return the ``version.Info``; without the distribution's metadata the version is 0.0.0."""
     try:
         version = metadata.version("penstock")
     except metadata.PackageNotFoundError:

@@ -1,11 +1,11 @@
-"""What is true of one resource, in memory: objects in order, and how they came to be so.
+"""The state of one resource in memory: sorted objects, and their recent changes.
 
-Reads never wait and writes are quick: an order of names that is kept up, one snapshot between two
-changes, a log that all watchers share. Snapshots of the past are made by undoing that log, so pages
-of one list agree with each other while things change.
+Reads never wait and writes are fast: names are kept sorted, there is one snapshot between two
+changes, and all watches share one log. Past snapshots are made by reverting the log, so pages of
+one list agree with each other while objects change.
 
 It does no IO. Projections call ``put`` and ``remove`` from informers' handlers, with the revision
-(``metadata.resourceVersion``) of the backing object whose event they handle.
+(``metadata.resourceVersion``) of the backing object of the event.
 """
 
 import asyncio
@@ -27,7 +27,7 @@ _AT_ONCE: Final = 32
 _PATIENCE: Final = 30.0
 """Seconds for which a cache may hear of no changes: servers restart, and leaders are elected."""
 _UNORDERED: Final = 0
-"""The version of an object that was there before anybody could look."""
+"""The version of objects that existed before reads were allowed."""
 _FLOORS: Final = 1_024
 """Namespaces whose lowest version is kept apart."""
 _PAST: Final = 16
@@ -77,7 +77,7 @@ class Snapshot:
 
 
 class View:
-    """One resource's objects; ``tag`` is this process's, below 1000, drawn anew at each start."""
+    """One resource's objects; ``tag`` identifies this process, below 1000, new at each start."""
 
     def __init__(
         self,
@@ -107,11 +107,11 @@ class View:
         self._sources: list[Source] = []
 
     def follow(self, source: Source) -> None:
-        """Name a cache that this view is made from.
+        """Add a cache from which this view is computed.
 
-        Until it is synced, readers are told what is missing. While one of them is cut off from the
-        API server, versions do not claim newer revisions than were known when it was not; after
-        half a minute readers are told that, too.
+        Until it has synced, reads are refused with its name. While a cache is disconnected from the
+        API server, versions claim no newer revisions than before; after half a minute reads are
+        refused too.
         """
         self._sources.append(source)
 
@@ -126,7 +126,7 @@ class View:
         return [each.gvk.kind for each in self._sources if each.failing_for > _PATIENCE]
 
     def put(self, obj: Json, *, revision: int) -> None:
-        """Add an object or replace it; nothing happens if only its resource version would change.
+        """Add or replace an object; do nothing if only its resource version would change.
 
         ``obj`` needs ``metadata`` with name, namespace and uid; it must not be changed afterwards.
         """
@@ -149,7 +149,7 @@ class View:
         self._happened(item.version, key, old, item)
 
     def remove(self, key: ObjectKey, *, revision: int) -> None:
-        """Take an object away; nothing happens if there is none."""
+        """Remove an object; do nothing if there is none."""
         old = self._items.pop((key.namespace, key.name), None)
         if old is None:
             self.advance(revision)
@@ -166,15 +166,16 @@ class View:
         self.clock.advance(self._known(revision))
 
     def complete(self, *, started: int = 0) -> None:
-        """Let readers in: everything that is, is here. From now on changes have an order.
+        """Allow reads: all existing objects have been added. From now on changes are ordered.
 
-        ``started`` is the revision of a write of this process (``apiserver.origin``). All that
-        others told before it has lower versions, so every object begins at a version above it.
+        ``started`` is the revision of a write of this process (``apiserver.origin``). All versions
+        that other processes returned before are lower, so every object begins at a version above
+        it.
         """
         if self.ready:
             return
-        # Readers of the process before us know of objects that were deleted before we came, and
-        # of their versions. Those are of the past here, too, and not of a future to wait for.
+        # Clients of an earlier process know objects that were deleted before our start, with their
+        # versions. These versions must be in the past here too, not in a future to wait for.
         self.clock.advance(max((source.revision for source in self._sources), default=0))
         self.clock.advance(started)
         self.ready = True
@@ -182,11 +183,11 @@ class View:
         self.history.begin(self.birth)
 
     def surpass(self, version: int, namespace: str) -> int:
-        """Show the objects of a namespace, or all, above another replica's version.
+        """Show the objects of a namespace, or all, with versions above another replica's version.
 
-        Its reader may know any object that they may read at that version, and lists after a 410
-        without saying so. A version may be invented, so it costs nobody but the namespace's
-        readers. Returns the lowest version that they are shown.
+        The client may know any object at that version, and lists after a 410 without saying so. The
+        version may be invented, so only clients of the namespace are affected. Returns the lowest
+        version of the shown objects.
 
         Raises:
             StatusError: 410, there is no such version.
@@ -223,7 +224,7 @@ class View:
         return current.within(namespace)
 
     def past(self, position: int) -> Snapshot | None:
-        """Return the objects as they were at a version of this process; None if not known."""
+        """Return the objects at a version of this process; None if it is unknown."""
         if position == self.clock.latest:
             return self.snapshot()
         known = self._past.get(position)
@@ -260,17 +261,17 @@ class View:
                 del self._waiters[namespace]
 
     def _expire(self, namespace: str, waiter: asyncio.Future[int]) -> None:
-        """Have a waiter read on at the end, unless it is about to be told of a change."""
+        """Wake a waiting watch at the end of its bookmark interval, unless it is about to wake."""
         if waiter in self._waiters.get(namespace, ()):
             _tell(waiter, self.history.end)
 
     def wake(self) -> None:
-        """Wake everybody who waits for changes, to look at something else."""
+        """Wake all waiting watches."""
         for namespace in list(self._waiters):
             self._wake(namespace, self.history.end)
 
     def _known(self, revision: int) -> int:
-        """Return the revision that may be claimed: ours stands still while a source is cut off."""
+        """Return the revision to claim, which does not grow while a source is disconnected."""
         behind = any(source.last_error is not None for source in self._sources)
         return 0 if behind else revision
 
@@ -302,9 +303,9 @@ class View:
             self._wake(namespace, place)
 
     def _wake(self, namespace: str, place: int) -> None:
-        """Wake who waits for a namespace, some at a time.
+        """Wake the waiting watches of a namespace, some at a time.
 
-        Others want their turn, and who is woken later has more to read at once.
+        Other tasks run in between, and watches that wake later have more events to send at once.
         """
         waiters = self._waiters.pop(namespace, None)
         if not waiters:

@@ -1,9 +1,9 @@
-"""The watches of the process: one a kind, however many resources are made from its objects.
+"""The watches of the process: one per kind, shared by all resources that use the kind.
 
-The API server encodes and sends each event once for each watch, and each resource reads something
-else of the same object. So a kind is watched once, every reader is given the event, and only what
-the readers return stays in memory. An object that one reader cannot read is skipped for all of
-them, as ``toolkit.kube.informer`` skips it.
+The API server encodes and sends each event once per watch, and each resource reads other fields of
+the object. So a kind is watched once, every reader gets the event, and only the results of the
+readers stay in memory. If one reader fails on an object, the object is skipped for all, as in
+``toolkit.kube.informer``.
 """
 
 from collections.abc import Callable
@@ -17,7 +17,7 @@ T = TypeVar("T")
 
 
 class Runner(Protocol):
-    """What runs informers (``toolkit.kube.manager.Manager``)."""
+    """Runs informers (``toolkit.kube.manager.Manager``)."""
 
     @property
     def client(self) -> Client:
@@ -28,14 +28,14 @@ class Runner(Protocol):
 
 
 class Watches:
-    """Gives each resource its part of what is watched; ask for it before the process runs."""
+    """Gives each resource its part of a watch; call it before the process runs."""
 
     def __init__(self, manager: Runner) -> None:
         self._manager = manager
         self._shared: dict[GroupVersionKind, _Shared] = {}
 
     def follow(self, gvk: GroupVersionKind, read: Callable[[bytes], T]) -> "Part[T]":
-        """Return what ``read`` makes of the objects of a kind; the manager runs the watch."""
+        """Return the results of ``read`` for the objects of a kind; the manager runs the watch."""
         shared = self._shared.get(gvk)
         if shared is None:
             shared = self._shared[gvk] = _Shared(self._manager, gvk)
@@ -94,7 +94,7 @@ class Part(Generic[T]):
 
 
 class _Shared:
-    """The watch of one kind, and all who read its objects."""
+    """The watch of one kind, with all its readers."""
 
     def __init__(self, manager: Runner, gvk: GroupVersionKind) -> None:
         self._readers: list[Callable[[bytes], Any]] = []

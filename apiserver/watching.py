@@ -29,35 +29,35 @@ from toolkit.objects import Json
 
 INITIAL_END: Final = "k8s.io/initial-events-end"
 _BATCH: Final = 200
-"""Objects looked at before others get a turn."""
+"""Objects that are read before other tasks run."""
 _MANY: Final = 20
-"""Events told before others get one: of each, several states are looked at, and decoded."""
+"""Events that are sent before other tasks run: for each, several states are read and decoded."""
 _BYTES: Final = 16 << 10
-"""Written at a time, and waiting in a transport before we wait for the reader.
+"""Bytes per write, and the bytes in a transport above which we wait for the client.
 
-The socket's transport below TLS has 64 KiB of its own.
+The socket's transport below TLS has 64 KiB more.
 """
 _INITIAL: Final = 300.0
 """Seconds in which a reader must have taken what there is."""
 _BOOKMARKS: Final = 60.0
 _BEFORE_END: Final = 2.0
-"""Seconds; the last bookmark comes so long before the end (``cache_watcher.go``)."""
+"""Seconds between the last bookmark and the end (``cache_watcher.go``)."""
 _GLANCE: Final = 1.0
-"""Seconds after which we look whether what a reader does not take is still kept."""
+"""Seconds between checks whether the data for a slow client is still in the log."""
 _LOOK: Final = 15.0
 """Seconds after which a quiet watch looks whether its reader is still there."""
 
 Patience = Callable[[], AbstractContextManager[float]]
-"""Yields in how many seconds the reader must take what is written (``fairness.Patience``)."""
+"""Yields the seconds in which the client must read the data (``fairness.Patience``)."""
 
 Kind = Literal["ADDED", "MODIFIED", "DELETED", "BOOKMARK", "ERROR"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Start:
-    """How a watch starts: what is there or what was missed, and where to read on.
+    """The start of a watch: existing objects or missed events, and the position to continue at.
 
-    ``since`` is the place from which on the history has what this holds on to.
+    ``since`` is the position from which on the log has all that this holds.
     """
 
     place: int
@@ -67,13 +67,13 @@ class Start:
 
 
 class GoneError(Exception):
-    """The reader is not there any more, or takes nothing."""
+    """The client has disconnected, or does not read."""
 
 
 class Watch:
     """Tells one reader; ``timeout`` is in seconds."""
 
-    def __init__(  # noqa: PLR0913 - what is watched, and how it is told
+    def __init__(  # noqa: PLR0913 - the inputs of a watch
         self,
         view: View,
         shape: Shape,
@@ -94,7 +94,7 @@ class Watch:
         self._next_bookmark = 0.0
 
     def end_within(self, seconds: float) -> None:
-        """End earlier; the watch has to be woken to notice."""
+        """End earlier; the watch must be woken to notice."""
         self._end = min(self._end, _now() + seconds)
 
     async def run(
@@ -116,14 +116,14 @@ class Watch:
                 await out.write([error_line(exc)])
 
     def _kept(self) -> bool:
-        """Tell whether what is being told is in memory for others, too."""
+        """Tell whether the data being sent is in memory anyway, in the log."""
         return self._view.history.holds(self._since)
 
     async def _begin(self, out: "_Writer", start: Start) -> None:
-        """Tell what there is, or what was missed.
+        """Send the existing objects, or the missed events.
 
         Raises:
-            StatusError: 410, the reader takes so long that the state is held for nobody else.
+            StatusError: 410, the client is so slow that only this watch holds the state.
         """
         self._plan_bookmark()
         if start.snapshot is None:
@@ -141,10 +141,10 @@ class Watch:
             await out.write([self._bookmark(start.snapshot.position, last=True)])
 
     async def _follow(self, out: "_Writer", place: int) -> None:
-        """Tell what happens.
+        """Send events.
 
         Raises:
-            StatusError: 410, the reader is too slow for what is kept.
+            StatusError: 410, the client is too slow for the log.
         """
         history = self._view.history
         while True:
@@ -174,11 +174,11 @@ class Watch:
         while some := tuple(itertools.islice(rest, _MANY)):
             await out.write(part for event in some for part in self._lines(event))
             if len(some) == _MANY:
-                # A write that fits the buffer gives nobody a turn, and nor does a selector.
+                # Neither a write that fits the buffer nor a selector yields to other tasks.
                 await asyncio.sleep(0)
 
     def _lines(self, event: Event) -> Iterator[bytes]:
-        """Yield what an event means to this reader, if it concerns them."""
+        """Yield the lines of an event for this client, if it selects the object."""
         if self._namespace in {"", event.key.namespace}:
             for kind, item in meaning(event, self._selector):
                 if self._first:
@@ -187,13 +187,13 @@ class Watch:
                     yield self._shared(event, kind, item)
 
     def _shared(self, event: Event, kind: Kind, item: Item) -> bytes:
-        """Return a line that all readers get who see the event like this."""
+        """Return a line that is shared by all clients with the same form and change."""
         name = (kind, *self._shape.name)
         parts = self._shape.parts
         return event.line(name, lambda: line(kind, *parts(item, first=False)))
 
     def _parts(self, item: Item, kind: Kind = "ADDED") -> tuple[bytes, ...]:
-        """Return the line of an object; the object's part is everybody's, not a copy."""
+        """Return the line of an object; the part of the object is shared, not a copy."""
         first, self._first = self._first, False
         return _parts(kind, *self._shape.parts(item, first=first))
 
@@ -212,7 +212,7 @@ class Watch:
 
 
 def meaning(event: Event, selector: Selector) -> Iterator[tuple[Kind, Item]]:
-    """Yield what an event means to who selects so, or nothing (``convertToWatchEvent``)."""
+    """Yield the changes of an event for a selector (``convertToWatchEvent``)."""
     old = next((old for old in event.olds if selector.matches(old)), None)
     if event.new is not None and selector.matches(event.new):
         yield "ADDED" if old is None else "MODIFIED", event.new
@@ -221,7 +221,7 @@ def meaning(event: Event, selector: Selector) -> Iterator[tuple[Kind, Item]]:
 
 
 def mark(version: int, *, last: bool) -> Json:
-    """Return a bookmark's metadata; ``last`` says that initial events are over (KEP-3157)."""
+    """Return a bookmark's metadata; ``last`` marks the end of initial events (KEP-3157)."""
     metadata: Json = {"resourceVersion": str(version), "creationTimestamp": None}
     return metadata | {"annotations": {INITIAL_END: "true"}} if last else metadata
 
@@ -241,7 +241,7 @@ def error_line(error: StatusError) -> bytes:
 
 
 class _Writer:
-    """Writes to one reader, who may be gone or take nothing."""
+    """Writes to one client, which may disconnect or not read."""
 
     def __init__(
         self,
@@ -260,10 +260,10 @@ class _Writer:
             request.transport.set_write_buffer_limits(high=_BYTES)
 
     async def write(self, parts: Iterable[bytes]) -> None:
-        """Write parts of lines; no more of them are made at a time than are written at once.
+        """Write parts of lines; only as many are made at a time as are written at once.
 
         Raises:
-            GoneError: nobody takes them.
+            GoneError: the client does not read them.
         """
         batch = bytearray()
         for each in parts:
@@ -276,10 +276,10 @@ class _Writer:
             await self._send(batch)
 
     async def _send(self, data: bytearray) -> None:
-        """Write what is less than may wait; where nothing waits that needs no patience.
+        """Write less than the buffer holds; without waiting data this needs no timeout.
 
         Raises:
-            GoneError: nobody takes it.
+            GoneError: the client does not read it.
         """
         transport = self._request.transport
         if transport is None or transport.get_write_buffer_size() or len(data) > _BYTES // 2:
@@ -305,7 +305,7 @@ class _Writer:
             raise GoneError from exc
 
     def look(self) -> None:
-        """Look whether the reader is there.
+        """Check that the client is connected.
 
         Raises:
             GoneError: it is not.
@@ -317,10 +317,10 @@ class _Writer:
 
 @contextlib.asynccontextmanager
 async def _while(kept: Callable[[], bool], seconds: float) -> AsyncIterator[None]:
-    """Give up after so many seconds, or soon after ``kept`` is so no more.
+    """Limit the block to ``seconds``, or shortly after ``kept`` becomes false.
 
     Raises:
-        TimeoutError: one of both.
+        TimeoutError: one of both happened.
     """
     loop = asyncio.get_running_loop()
     timer: asyncio.TimerHandle

@@ -1,1 +1,1 @@
-"""``artifacts``: the stored content of every source, who signed it, and its files."""
+"""``artifacts``: the stored content of every source, its signers, and its files."""

@@ -56,13 +56,14 @@ class Blobs:
     async def file(
         self, artifact: Held, user: User, *, to_send: bool = False
     ) -> AsyncIterator[Path]:
-        """Give an artifact as a local file that has its digest; read it only.
+        """Yield an artifact as a local file that has its digest, for reading only.
 
-        Users take turns; to be sent, it is held for as long as a client likes. Nobody may ask for
-        another one, or for a stream, while they hold one.
+        Users take turns; with ``to_send`` the file is held for as long as the client reads. A user
+        who holds one gets no other file or stream meanwhile.
 
         Raises:
-            StatusError: it may not be fetched, is gone, damaged, or the server does not answer.
+            StatusError: the artifact may not be fetched, does not exist or is damaged, or the
+                server does not answer.
         """
         self._require(artifact)
         if artifact.size > LARGEST:
@@ -95,12 +96,14 @@ class Blobs:
     async def stream(
         self, artifact: Held, user: User
     ) -> AsyncIterator[tuple[int | None, AsyncIterator[bytes]]]:
-        """Give an artifact's size, if that is known, and its bytes; users take turns.
+        """Yield an artifact's size, if it is known, and its bytes; users take turns.
 
-        The last of the bytes come only if all of them have the digest; else ``DamagedError``.
+        The last bytes are only sent if all of them have the digest; otherwise ``DamagedError`` is
+        raised.
 
         Raises:
-            StatusError: it may not be fetched, is gone, or the server does not answer.
+            StatusError: the artifact may not be fetched or does not exist, or the server does not
+                answer.
         """
         self._require(artifact)
         async with fairness.turn(self._passing, user), self._fetched(artifact) as found:
@@ -139,7 +142,7 @@ class Blobs:
 
 @asynccontextmanager
 async def opened(hosts: Hosts, directory: Path) -> AsyncIterator[Blobs]:
-    """Open the connections, and a cache below ``directory``, which goes with the process."""
+    """Open the connections, and a cache below ``directory`` that is removed with the process."""
     cache = Cache(directory, idle_copies=_COPIES, idle_bytes=_BYTES)
     async with AsyncExitStack() as stack:
         await cache.open()
@@ -148,7 +151,7 @@ async def opened(hosts: Hosts, directory: Path) -> AsyncIterator[Blobs]:
             timeout=_TIMEOUT,
             # The turns bound them, each kind by itself.
             connector=connector(Reach.NOT_METADATA, limit=0),
-            # The bytes that the digest is of; nobody on the way may pack them again.
+            # The digest is of the raw bytes, so they must not be decompressed.
             auto_decompress=False,
             headers={"Accept-Encoding": "identity"},
             cookie_jar=aiohttp.DummyCookieJar(),
@@ -159,7 +162,7 @@ async def opened(hosts: Hosts, directory: Path) -> AsyncIterator[Blobs]:
 
 
 _TIMEOUT: Final = aiohttp.ClientTimeout(total=900, sock_connect=5, sock_read=30)
-"""As long as a request for bytes may take (``apiserver.server``)."""
+"""The deadline of a request for bytes (``apiserver.server``)."""
 _COPIES: Final = 64
 _BYTES: Final = 512 << 20
 _LOOKING: Final = 8
@@ -167,7 +170,7 @@ _SENDING: Final = 16
 """Each may hold a copy of ``LARGEST`` on the disk."""
 _WAITING: Final = 64
 _PASSING: Final = 64
-"""Of the 256 connections that the artifact server has."""
+"""A part of the 256 connections that the artifact server has."""
 _WAITING_TO_PASS: Final = 192
 _DIGEST: Final = re.compile(rf"({'|'.join(ALGORITHMS)}):[0-9a-f]{{64,128}}")
 

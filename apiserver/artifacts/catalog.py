@@ -1,9 +1,9 @@
-"""All artifacts, kept up with what informers and the store's indexes tell.
+"""All artifacts, kept up to date from informers and from the store's indexes.
 
-One source's artifacts are put together anew whenever anything about it changes; the view finds out
-whether that is a change at all. Handlers are synchronous and quick, and never fail. A thousand
-Kustomizations of one source that go to its next revision are a thousand events and one change of an
-artifact: who uses what is told a moment later, for all together.
+The artifacts of a source are computed again whenever something about it changes; the view detects
+whether they differ. Handlers are synchronous and fast, and never fail. If a thousand Kustomizations
+of one source move to its next revision, these are a thousand events, but one change of an artifact:
+its users are updated a moment later, all together.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ RESOURCE: Final = "artifacts"
 
 
 class View(Protocol):
-    """What is served, as ``apiserver.view.View`` keeps it."""
+    """The view that serves the artifacts (``apiserver.view.View``)."""
 
     ready: bool
 
@@ -43,8 +43,8 @@ class View(Protocol):
 class Catalog:
     """Puts artifacts into ``view``.
 
-    ``ours`` tells whether a URL is that of our own artifact server; ``survey`` is
-    called with a source whose artifact changed, or that is gone.
+    ``ours`` tells whether a URL is one of our artifact server. ``survey`` is called with a source
+    whose artifact has changed, or that was deleted.
     """
 
     def __init__(
@@ -63,7 +63,7 @@ class Catalog:
         self._wanted = asyncio.Event()
 
     async def run(self) -> None:
-        """Tell who uses what, until cancelled."""
+        """Update the users of artifacts until cancelled."""
         while True:
             await self._wanted.wait()
             await asyncio.sleep(_MOMENT)
@@ -73,7 +73,7 @@ class Catalog:
                 await asyncio.sleep(0)
 
     def flush(self, *owners: Owner) -> None:
-        """Tell at once who uses these sources; all of them if none is named."""
+        """Update the users of these sources at once; without arguments, of all sources."""
         for owner in owners or tuple(self._pending):
             if owner in self._pending:
                 self._refresh(owner, self._pending[owner])
@@ -120,20 +120,20 @@ class Catalog:
             self._view.advance(whose.revision)
 
     def indexed(self, owner: Owner, index: Index) -> None:
-        """Take what the store told of a source's artifacts."""
+        """Store the index of a source's artifacts."""
         found = self._sources.get(owner)
         if found is not None and found.artifact is not None and self._indexes.get(owner) != index:
             self._indexes[owner] = index
             self._refresh(owner, found.revision)
 
     def address(self, owner: Owner) -> str:
-        """Return where a source's current artifact is; nothing if it has none in our store."""
+        """Return the URL of a source's current artifact; empty if our store has none."""
         found = self._sources.get(owner)
         artifact = found.artifact if found else None
         return artifact.url if artifact and self._ours(artifact.url) else ""
 
     def require(self, call: Call) -> Held:
-        """Return the artifact that a request is about.
+        """Return the artifact of a request.
 
         Raises:
             StatusError: 404, there is none; 503, it is not known yet.
@@ -153,7 +153,7 @@ class Catalog:
         """Remember the revision of a digest: older stores do not."""
         offered = source.artifact
         if offered is None:
-            # The store has been emptied, or its server will tell anew.
+            # The store was emptied, or its server will return another index.
             self._indexes.pop(source.owner, None)
             self._seen.pop(source.owner, None)
             return
@@ -175,7 +175,7 @@ class Catalog:
         source = self._sources.get(owner)
         found = self._together(source) if source else ()
         consumers = tuple(self._using[owner].values()) if owner in self._using else ()
-        # Of two digests that begin alike, which takes some luck or some effort, the first counts.
+        # If two digests have the same beginning, the first one counts.
         names = {ObjectKey(owner.namespace, each.name): each for each in reversed(found)}
         for old in self._held.pop(owner, ()):
             key = ObjectKey(owner.namespace, old.name)

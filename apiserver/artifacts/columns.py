@@ -1,4 +1,4 @@
-"""What ``kubectl get artifacts`` shows, and what field selectors may name."""
+"""The columns of ``kubectl get artifacts``, and the fields for selectors."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType

@@ -1,7 +1,7 @@
-"""``artifacts/diff?from=``: what changed between two artifacts of a source.
+"""``artifacts/diff?from=``: the changes between two artifacts of a source.
 
-It tells names and sizes, and neither content, which may hold secrets, nor its digests, by which a
-guess at a short secret could be confirmed: who may read that has ``files``. Two indexes of a
+The answer has names and sizes. It has no content, which may contain secrets, and no digests, which
+could confirm a guess of a short secret; users who may read content use ``files``. Two indexes of a
 HelmRepository are compared by charts and versions.
 """
 
@@ -31,7 +31,7 @@ Charts: TypeAlias = Mapping[str, Mapping[str, str]]
 
 
 class Diff:
-    """Compares artifacts that ``catalog`` knows, as ``files`` reads them."""
+    """Compares artifacts of ``catalog``, read by ``files``."""
 
     def __init__(self, catalog: Catalog, files: Files) -> None:
         self._catalog = catalog
@@ -52,7 +52,7 @@ class Diff:
         return await encoding.respond_large(call, lambda: _document(before, after, what, changed))
 
     def _before(self, call: Call, after: Held) -> Held:
-        """Return the artifact that is compared with: one of the same source.
+        """Return the artifact to compare with: one of the same source.
 
         Raises:
             StatusError: it is not named, or there is none, or more than one.
@@ -148,7 +148,7 @@ class _Index(msgspec.Struct, frozen=True):
 
 _INDEX: Final = msgspec.json.Decoder(_Index)
 _VERSIONS: Final = msgspec.json.Decoder(list[_Version])
-"""Chart by chart, because a decoder lets no other thread work."""
+"""Decode chart by chart, because a decoder blocks all threads."""
 
 
 def _charts(path: Path, checkpoint: Checkpoint) -> Charts:

@@ -43,7 +43,7 @@ class Content:
         artifact = self._catalog.require(call)
         found = await self._fetch
         if not artifact.size:
-            # A third party did not say: only a copy can tell.
+            # A third party did not state the size, so it needs a local copy.
             async with found.file(artifact, call.user) as path:
                 size = await asyncio.to_thread(os.path.getsize, path)
             return await _answer(call, artifact, found, size)
@@ -54,7 +54,7 @@ async def _answer(call: Call, artifact: Held, found: Blobs, size: int) -> web.St
     etag = f'"{artifact.digest}"'
     headers = CIMultiDict(call.web.headers)
     if size > blobs.LARGEST:
-        # Who asks for a part of it gets the whole, as RFC 9110 (14.2) allows.
+        # A request for a part gets the whole, as RFC 9110 (14.2) allows.
         headers.popall("Range", None)
     plan = ranges.plan(headers, etag=etag, modified=moment(artifact.stored), size=size)
     response = _headed(artifact, plan, etag, size)
@@ -108,7 +108,7 @@ def _headed(artifact: Held, plan: Plan, etag: str, size: int) -> web.StreamRespo
 async def _send(
     call: Call, response: web.StreamResponse, chunks: AsyncIterator[bytes], length: int
 ) -> None:
-    """Send the bytes; whatever goes wrong breaks the connection, so that nobody takes a part."""
+    """Send the bytes; after an error close the connection, so that no client accepts a part."""
     try:
         async with asyncio.timeout(_GRACE + length / _BYTES_PER_SECOND):
             async for chunk in _exactly(chunks, length):
@@ -129,7 +129,7 @@ async def _send(
 
 
 async def _exactly(chunks: AsyncIterator[bytes], length: int) -> AsyncIterator[bytes]:
-    """Yield what is neither more nor less than was announced."""
+    """Yield the bytes; raise if there are more or fewer than announced."""
     left = length
     async for chunk in chunks:
         left -= len(chunk)

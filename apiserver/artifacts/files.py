@@ -49,11 +49,11 @@ class File:
     sha256: str
 
     def document(self) -> Json:
-        """Return it as those see it who may read it."""
+        """Return the file as JSON, for users who may read its content."""
         return {**self.outline(), "sha256": self.sha256}
 
     def outline(self) -> Json:
-        """Return it as others see it: by a digest they could find out a short secret."""
+        """Return the file as JSON without its digest, which could disclose a short secret."""
         return {
             "path": self.path.encode(errors="backslashreplace").decode(),
             "size": self.size,
@@ -62,7 +62,7 @@ class File:
 
 
 class Files:
-    """Reads artifacts; what is in the last ones is remembered."""
+    """Reads artifacts; caches the file lists of the last ones."""
 
     def __init__(self, catalog: Catalog, fetch: asyncio.Future[Blobs]) -> None:
         self._catalog = catalog
@@ -95,7 +95,7 @@ class Files:
         return known
 
     async def read(self, call: Call, artifact: Held, work: Work[T]) -> T:
-        """Return what ``work`` makes of an artifact's file; few run at a time, fair to users."""
+        """Return the result of ``work`` on an artifact's file; few run at a time, fair to users."""
         found = await self._fetch
         try:
             async with (
@@ -109,7 +109,7 @@ class Files:
             ) from exc
 
     async def _one(self, call: Call, artifact: Held, path: str) -> web.StreamResponse:
-        # 1. What is asked for is one of the files; nothing else is a path here.
+        # 1. The path must be one of the listed files.
         wanted = next((each for each in await self.of(call, artifact) if each.path == path), None)
         if wanted is None:
             raise StatusError(
@@ -150,7 +150,7 @@ _TARBALLS: Final = (".tar.gz", ".tgz")
 
 
 def require_known(query: MultiMapping[str], *names: str) -> None:
-    """Refuse parameters that mean nothing: who misspells one would take the answer for another.
+    """Refuse unknown parameters, because a misspelled one would change the answer.
 
     Raises:
         StatusError: 400.

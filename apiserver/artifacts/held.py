@@ -1,7 +1,7 @@
-"""The artifacts of one source: what its status offers and what the store still has, put together.
+"""The artifacts of one source, from its status and from the index of the store.
 
-Pure. The current artifact is always known, from status. The others are known from the store's
-index; of what was stored before revisions were written down, the status seen at that time may tell.
+Pure. The current artifact is always known, from the status. The others come from the store's index.
+For artifacts stored before the index had revisions, earlier statuses may have them.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ Backend = Literal["", "local", "bucket", "external"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Held:
-    """One artifact: a content of a source. Times are RFC 3339, and empty if not known."""
+    """One artifact of a source. Times are RFC 3339, and empty if unknown."""
 
     owner: Owner
     api_version: str
@@ -58,10 +58,10 @@ class Held:
 def held(
     source: Source, index: Index | None, seen: Mapping[str, str], *, ours: bool
 ) -> tuple[Held, ...]:
-    """Return the artifacts of a source, the current one first, one for each content.
+    """Return the artifacts of a source, the current one first, one per content.
 
-    ``index`` is ``None`` as long as the store has not told; ``seen`` are revisions of digests from
-    earlier statuses; ``ours`` is whether the artifact lies in this installation's store.
+    ``index`` is None until the store has answered. ``seen`` are revisions by digest from earlier
+    statuses. ``ours`` tells whether this installation's store has the artifact.
     """
     offered = source.artifact
     if offered is None or not _own(source.owner, offered):
@@ -143,7 +143,7 @@ def timestamp(moment: float) -> str:
 
 
 def find(candidates: Iterable[Held], wanted: str) -> tuple[Held, ...]:
-    """Return the artifacts that a name, a digest or a revision means."""
+    """Return the artifacts with a name, a digest or a revision."""
     listed = list(candidates)
     for matches in (_named, _digested, _revised):
         if found := [each for each in listed if matches(each, wanted)]:

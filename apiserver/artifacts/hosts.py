@@ -1,9 +1,9 @@
-"""Where artifacts may be fetched from: our own server and hosts that the operator names.
+"""The hosts from which artifacts may be fetched: our own server, and hosts of the operator.
 
-An artifact's URL stands in a status, and that of an ExternalArtifact is written by third parties.
-Anyone who may write one must not make this process, which stands in the network where tenants do
-not, ask an address of their choice for them. Only our own server is asked for more than files,
-because that takes a token. Pure.
+The URL of an artifact is in a status, and third parties write that of an ExternalArtifact. Such a
+user must not make this process, which can reach networks that tenants cannot, send requests to an
+address of their choice. Only our own server gets requests for more than files, because these need a
+token. Pure.
 """
 
 from collections.abc import Sequence
@@ -27,10 +27,10 @@ def usual(namespace: str) -> tuple[str, ...]:
 
 
 def own(advertised: str, namespace: str) -> "Hosts":
-    """Return the hosts of our own artifact server: those advertised, by commas, or the usual ones.
+    """Return the hosts of our artifact server: those advertised, comma-separated, or the default.
 
-    A Service is one host for all replicas. Without one each has an address of its own, and an
-    artifact is ours whichever it names.
+    With a Service, all replicas have one host. Without one each replica has its own, and an
+    artifact is ours with any of them.
     """
     named = Hosts.of(advertised.split(","))
     return named if named.allowed else Hosts.of(usual(namespace))
@@ -61,7 +61,7 @@ class Hosts:
         Raises:
             StatusError: 403, it may not; the message tells the host and how it would be allowed.
         """
-        # 1. It is a plain HTTP URL: no user, no query that could mean something to a stranger.
+        # 1. It is a plain HTTP URL without user and query.
         host = _host(artifact.url)
         if not host:
             raise _refused(f"the address of artifact '{artifact.name}' is not a plain HTTP URL")

@@ -1,6 +1,6 @@
-"""``artifacts`` as clients see them: the schema, and what ``kubectl explain`` says.
+"""``artifacts``: the schema of the objects, and their descriptions for ``kubectl explain``.
 
-Text below a field is its description. Nothing here computes anything.
+The text below a field is its description. Nothing here computes anything.
 """
 
 from typing import Annotated, Literal
@@ -24,7 +24,7 @@ class ArtifactSource(meta.ApiStruct, frozen=True, kw_only=True):
 
 
 class ArtifactSpec(meta.ApiStruct, frozen=True, kw_only=True):
-    """What the artifact is. It never changes, but for the revision that it is offered as."""
+    """Description of the artifact. It never changes, except for its revision."""
 
     source_ref: ArtifactSource
     """Source that the artifact was made for."""
@@ -38,31 +38,31 @@ class ArtifactSpec(meta.ApiStruct, frozen=True, kw_only=True):
     file: str
     """Name of the file in the store."""
     media_type: str
-    """What the file is, by its name: application/gzip for a tarball or a chart."""
+    """Media type by the file's name: application/gzip for a tarball or a chart."""
 
 
 class Signer(meta.ApiStruct, frozen=True, kw_only=True):
     """Somebody whose signature was found good."""
 
     identity: str = ""
-    """Who it is: the name in a key, the subject of a certificate, the identity of a login."""
+    """The signer: the name in a key, the subject of a certificate, or the identity of a login."""
     issuer: str = ""
-    """Who says so: the issuer of a certificate, or of a login. Empty for keys."""
+    """Authority for the identity: the issuer of a certificate or of a login. Empty for keys."""
     fingerprint: str = ""
-    """Fingerprint of the key or the certificate, as far as there is a lasting one."""
+    """Fingerprint of the key or the certificate. Empty for short-lived certificates."""
 
 
 class Verification(meta.ApiStruct, frozen=True, kw_only=True):
-    """What a verification of signatures proved when the artifact was made."""
+    """The result of verifying the signatures when the artifact was made."""
 
     method: str = ""
-    """How it was verified: git, cosign-key, cosign-keyless or notation."""
+    """Method of the verification: git, cosign-key, cosign-keyless or notation."""
     message: str
-    """Who signed what, in words."""
+    """The signer and the signed object, as text."""
     signers: list[Signer] = field(default_factory=list)
-    """Who signed. A tag and its commit may have been signed by two."""
+    """The signers. A tag and its commit may have different ones."""
     facts: dict[str, str] = field(default_factory=dict)
-    """Everything else that the verification found out, e.g. when it was signed."""
+    """Further facts that the verification found, such as the time of the signature."""
 
 
 class StoredAt(meta.ApiStruct, frozen=True, kw_only=True):
@@ -70,7 +70,8 @@ class StoredAt(meta.ApiStruct, frozen=True, kw_only=True):
 
     backend: Literal["", "local", "bucket", "external"] = ""
     """local: on the disk of the source controller; bucket: in the bucket that its replicas share;
-    external: on a server that is not of this installation. Empty while it is not known."""
+    external: on a server that is not part of this installation. Empty while it is unknown.
+    """
     path: str = ""
     """Path of the file below the storage root."""
     url: str
@@ -87,32 +88,35 @@ class User(meta.ApiStruct, frozen=True, kw_only=True):
     name: str
     """Name of the object."""
     state: Literal["Applied", "Attempted"]
-    """Applied: what the object applied, or made, last came from this revision. Attempted: it tried
-    this revision last, without success so far."""
+    """Applied: the last successful apply or build of the object used this revision. Attempted: the
+    object tried this revision last, without success so far.
+    """
 
 
 class ArtifactStatus(meta.ApiStruct, frozen=True, kw_only=True):
-    """Who made and verified an artifact, where it is stored, and who uses it."""
+    """Verification, storage and users of the artifact."""
 
     current: bool
-    """Whether it is the one that the source offers. The others are kept for a while, for consumers
-    that were told of them a moment ago."""
+    """Whether the source offers this artifact now. Others are retained for a while, for users that
+    have read an older status.
+    """
     other_revisions: list[str] = field(default_factory=list)
     """Further revisions of the source, still stored, with the very same content."""
     expires_at: meta.Timestamp = ""
     """When it may be deleted. Not set while it is current or among the newest, of which a number is
     always kept."""
     verification: Verification | None = None
-    """What the signatures proved. Not set if none was asked for, or none is known: nobody's word is
-    taken for the signatures of an ExternalArtifact."""
+    """The result of verifying the signatures. Not set if the source requires no signature, or if it
+    is unknown: claims about ExternalArtifacts are not trusted.
+    """
     stored: StoredAt
-    """Where the artifact lies."""
+    """The place where the artifact is stored."""
     used_by: list[User] = field(default_factory=list)
     """Objects in this namespace that work with this revision, a hundred at most."""
     used_more: Number = 0
-    """How many more objects in this namespace do so."""
+    """Number of further users in this namespace."""
     used_elsewhere: Number = 0
-    """How many objects in other namespaces do so. Their names are theirs."""
+    """Number of users in other namespaces. Their names are not shown."""
 
 
 class Artifact(meta.ApiStruct, frozen=True, kw_only=True):
@@ -127,13 +131,13 @@ class Artifact(meta.ApiStruct, frozen=True, kw_only=True):
     kind: str = "Artifact"
     metadata: meta.ObjectMeta = meta.ObjectMeta()
     spec: ArtifactSpec
-    """What the artifact is."""
+    """Description of the artifact."""
     status: ArtifactStatus
-    """Where the artifact stands now."""
+    """Current state of the artifact."""
 
 
 class FileOutline(meta.ApiStruct, frozen=True, kw_only=True):
-    """What can be told of a file to those who may not read it."""
+    """The part of a file that is shown to users who may not read it."""
 
     path: str
     """Path below the root of the artifact."""
@@ -168,7 +172,7 @@ class ArtifactFiles(meta.ApiStruct, frozen=True, kw_only=True):
     digest: str
     """Digest of the artifact."""
     count: Number
-    """How many files there are."""
+    """Number of files."""
     total_size: Number
     """Their sizes together, in bytes."""
     files: list[File]
@@ -192,7 +196,7 @@ class FileChange(meta.ApiStruct, frozen=True, kw_only=True):
     path: str
     """Path below the root of the artifacts."""
     change: Literal["Added", "Removed", "Modified"]
-    """What happened to it on the way from one to the other."""
+    """Change of the file from the earlier artifact to this one."""
     before: FileOutline | None = None
     """The file before, unless it was added."""
     after: FileOutline | None = None
@@ -207,30 +211,30 @@ class ChartChange(meta.ApiStruct, frozen=True, kw_only=True):
     version: str
     """Version of the chart."""
     change: Literal["Added", "Removed", "Modified"]
-    """What happened to it. Modified: the same version now names another digest."""
+    """Change of the version. Modified: the same version now has another digest."""
 
 
 class ArtifactDiff(meta.ApiStruct, frozen=True, kw_only=True):
-    """What changed between two artifacts of a source: names and sizes, never content.
+    """Changes between two artifacts of a source: names and sizes, never content.
 
-    Content may hold secrets, and digests of it confirm guesses at short ones; who may read it reads
-    the files of both.
+    Content may contain secrets, and its digests could confirm guesses of short ones. Users who may
+    read content can read the files of both artifacts.
     """
 
     api_version: str = "gitops.penstock.dev/v1alpha1"
     kind: str = "ArtifactDiff"
     metadata: meta.ObjectMeta = meta.ObjectMeta()
-    """Name and namespace of the artifact that was asked for."""
+    """Name and namespace of the requested artifact."""
     before: Side
     """Artifact that is compared with."""
     after: Side
-    """Artifact that was asked for."""
+    """The requested artifact."""
     added: Number
-    """How many files, or chart versions, were added."""
+    """Number of added files, or chart versions."""
     removed: Number
-    """How many were removed."""
+    """Number of removed files, or chart versions."""
     modified: Number
-    """How many are there in both, and differ."""
+    """Number of files, or chart versions, that are in both and differ."""
     files: list[FileChange] = field(default_factory=list)
     """The files that differ, in the order of their paths."""
     charts: list[ChartChange] = field(default_factory=list)

@@ -1,4 +1,4 @@
-"""What is kept of sources and of their users: small values, decoded as events arrive.
+"""The cached part of sources and their users: small values, decoded from events.
 
 A watch delivers whole objects; of thousands of them only these values stay in memory. Third parties
 write some statuses, and the API server accepts any text as a URL and some invalid times. A value
@@ -36,7 +36,7 @@ class Offered(Struct, frozen=True, kw_only=True, rename="camel"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Source:
-    """A source object, as far as its artifacts are concerned."""
+    """The fields of a source that concern its artifacts."""
 
     owner: Owner
     api_version: str
@@ -108,10 +108,10 @@ def kustomization(raw: bytes) -> Consumer:
 
 
 def helm_release(raw: bytes) -> Consumer:
-    """Read a HelmRelease: it uses the HelmChart that was made for it, or what its spec names.
+    """Decode a HelmRelease: it uses its own HelmChart, or the source in its spec.
 
-    Its revisions are versions of charts, which are those of HelmCharts alone. Of a chart from a
-    registry it tells the digest, which is the end of the artifact's revision.
+    Its revisions are versions of charts, as in HelmCharts. For a chart from a registry it has the
+    digest, which is the end of the artifact's revision.
     """
     read = _HELM_RELEASE.decode(raw)
     own, status = read.metadata.namespace, read.status
@@ -143,9 +143,9 @@ def _consumer(kind: Kind[Any], metadata: "_Metadata", uses: tuple[Use, ...]) -> 
 
 
 def _part(revision: str, path: str, *, alone: bool) -> str:
-    """Return one source's part of a revision that several are told in.
+    """Return the part of one source in a revision of several sources.
 
-    That is the root's revision, and ``<path>=<revision>`` of the others, with commas in between
+    Such a revision is the root's, and ``<path>=<revision>`` of the others, comma-separated
     (``controllers.kustomize.sources.Sources.revision``).
     """
     if alone:
@@ -165,7 +165,7 @@ def _offered(artifact: Offered | None) -> Offered | None:
 
 
 def _url(text: str) -> str:
-    """Return a URL, or nothing if it is not valid: ``http://[`` cannot be parsed."""
+    """Return a URL, or empty if it is invalid: ``http://[`` cannot be parsed."""
     try:
         urlsplit(text)
     except ValueError:
@@ -174,9 +174,9 @@ def _url(text: str) -> str:
 
 
 def _time(text: str) -> str:
-    """Return a time as clients in Go read it.
+    """Return a time in the form that clients in Go can parse.
 
-    The API server's ``date-time`` also lets ``2026-01-01t00:00:00zTgarbage`` pass.
+    The API server's ``date-time`` also accepts ``2026-01-01t00:00:00zTgarbage``.
     """
     try:
         moment = datetime.fromisoformat(text)

@@ -1,4 +1,4 @@
-"""The resource ``artifacts``: its row, and how it is wired to what it is made from."""
+"""The resource ``artifacts``: its row, and its informers and stores."""
 
 import asyncio
 import secrets
@@ -34,15 +34,15 @@ _APPLIERS: Final[tuple[tuple[Kind[Any], Callable[[bytes], Consumer]], ...]] = (
     (KUSTOMIZATION, observed.kustomization),
     (HELM_RELEASE, observed.helm_release),
 )
-"""Who uses artifacts, and how they are read."""
+"""The kinds that use artifacts, and their decoders."""
 PERMISSIONS: Final = (
-    # What they are made from; to list sources is also what the artifact server asks for.
+    # The sources; the artifact server requires `list` on sources, too.
     Rule(
         groups=(observed.SOURCES[0].group,),
         resources=tuple(kind.plural for kind in observed.SOURCES),
         verbs=("get", "list", "watch"),
     ),
-    # Who uses them.
+    # The users of artifacts.
     *(
         Rule(groups=(kind.group,), resources=(kind.plural,), verbs=("get", "list", "watch"))
         for kind, _ in _APPLIERS
@@ -96,7 +96,7 @@ def artifacts(manager: Manager, options: Options, watches: Watches) -> Resource:
 
 
 def _parts(watches: Watches, catalog: Catalog) -> tuple[Part[Any], ...]:
-    """Follow all kinds of sources, and those who use them."""
+    """Watch all kinds of sources, and their users."""
     found: list[Part[Any]] = []
     for kind in observed.SOURCES:
         if kind is not HELM_CHART:

@@ -1,7 +1,7 @@
-"""An artifact as an object: what ``kubectl get -o yaml`` shows of it. Pure.
+"""Convert an artifact to the object that ``kubectl get -o yaml`` shows. Pure.
 
-Who uses it is told by name within its namespace, and by number beyond: a shared source must not
-tell one tenant the names of another's objects.
+Users of the artifact are named within its namespace; in other namespaces they are only counted, so
+that a shared source does not disclose names of one tenant to another.
 """
 
 import uuid
@@ -24,7 +24,7 @@ SOURCE_NAME: Final = f"{GROUP}/source-name"
 CURRENT: Final = f"{GROUP}/current"
 
 NAMED: Final = 100
-"""Users of an artifact that are told by name."""
+"""Limit of named users of an artifact."""
 
 
 def shown(artifact: Held, consumers: Iterable[Consumer]) -> Json:
@@ -68,7 +68,7 @@ def shown(artifact: Held, consumers: Iterable[Consumer]) -> Json:
 
 
 def media_type(file: str) -> str:
-    """Return what a file is, by its name (as ``toolkit.artifact.server`` sends it)."""
+    """Return the media type of a file, by its name (as ``toolkit.artifact.server`` sends it)."""
     for suffix, found in _TYPES:
         if file.endswith(suffix):
             return found
@@ -96,9 +96,9 @@ def _labels(artifact: Held) -> dict[str, str]:
 
 
 def _verification(artifact: Held) -> Json:
-    """Return what signatures proved.
+    """Return the result of verifying signatures.
 
-    The status of an ExternalArtifact is written by third parties, who prove nothing to us.
+    For an ExternalArtifact it is empty, because third parties write its status.
     """
     if artifact.owner.kind == EXTERNAL_ARTIFACT.kind or VERIFIED not in artifact.metadata:
         return {}
@@ -118,13 +118,13 @@ def _verification(artifact: Held) -> Json:
 
 
 def _signers(facts: dict[str, str]) -> list[dict[str, str]]:
-    """Take the signers out of facts: a tag and its commit are told with a comma between them."""
+    """Return the signers in facts: those of a tag and its commit are separated by a comma."""
     issuer = facts.pop("issuer", "")
     identity, fingerprint = facts.pop("identity", ""), facts.pop("fingerprint", "")
     fingerprints = fingerprint.split(", ")
     identities = identity.split(", ") if len(fingerprints) > 1 else [identity]
     if len(identities) != len(fingerprints):
-        # one person with two keys, or a name with a comma in it: told together
+        # A person with two keys, or a name with a comma: return the text as one signer.
         identities, fingerprints = [identity], [fingerprint]
     return [
         {name: value for name, value in signer.items() if value}

@@ -1,4 +1,4 @@
-"""The stored artifacts of each source: read when an artifact changes, and when one ends.
+"""Read the stored artifacts of each source, when an artifact changes or expires.
 
 Older artifacts are in no status, so the artifact server is asked for its index, for a bounded
 number of sources at a time, with turns per namespace. When the retention of an artifact ends, the
@@ -32,18 +32,18 @@ logger = logging.getLogger(__name__)
 
 
 class Catalog(Protocol):
-    """Who wants to know."""
+    """The receiver of the indexes."""
 
     def address(self, owner: Owner) -> str:
-        """Return the URL of a source's artifact; nothing if there is none to ask about."""
+        """Return the URL of a source's artifact; empty if there is none in our store."""
         ...
 
     def indexed(self, owner: Owner, index: Index) -> None:
-        """Take what the store told."""
+        """Store the index."""
 
 
 class Remembered:
-    """A token that is asked for once a minute: thousands of sources are asked about at a start."""
+    """A token that is requested once a minute, because a start reads thousands of indexes."""
 
     def __init__(self, fetch: Token, *, now: Callable[[], float] = time.monotonic) -> None:
         self._fetch = fetch
@@ -154,9 +154,10 @@ _NAMES: Final = {name: kind.kind for name, kind in KINDS.items()}
 
 
 def _pause(index: Index, now: float) -> float:
-    """Return how long an index is good for, if nothing happens.
+    """Return the seconds until an index must be read again, without an event.
 
-    What has expired stays until the next pass of its source, so it is not asked for all the time.
+    An expired artifact stays until the next reconciliation of its source, so it does not cause
+    constant requests.
     """
     ends = [entry.expires for entry in index.artifacts if entry.expires is not None]
     pause = _USUALLY

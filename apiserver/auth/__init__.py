@@ -1,1 +1,1 @@
-"""Who asks, and whether they may: both are the API server's to say."""
+"""Authentication and authorization of requests, both delegated to the API server."""

@@ -34,23 +34,23 @@ _IMPERSONATE: Final = "impersonate-"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Credentials:
-    """What somebody shows: the certificate (DER) of the connection, and headers."""
+    """The credentials of a request: the certificate (DER) of the connection, and headers."""
 
     certificate: bytes | None
     headers: MultiMapping[str]
 
 
 class Authentication:
-    """Finds out who asks; ``trust`` is given with every question, because it changes."""
+    """Authenticates requests; ``trust`` is passed to every call, because it changes."""
 
     def __init__(self, known: Tokens) -> None:
         self._tokens = known
 
     async def user(self, trust: Trust, shown: Credentials) -> User:
-        """Return who asks.
+        """Return the user of a request.
 
         Raises:
-            StatusError: 401, they are not who they claim to be; 503, it cannot be found out.
+            StatusError: 401, the credentials are invalid; 503, they cannot be checked.
         """
         found = await self._found(trust, shown)
         if found is None:
@@ -90,7 +90,7 @@ class Authentication:
 
 
 def stripped(trust: Trust, headers: MultiMapping[str]) -> CIMultiDict[str]:
-    """Return the headers without credentials, and without what only front proxies may say."""
+    """Return the headers without credentials and without those that only front proxies may send."""
     kept = CIMultiDict(headers.items())
     for name in set(headers):
         if name.lower() == "authorization" or requestheader.is_told(trust, name):
@@ -99,7 +99,7 @@ def stripped(trust: Trust, headers: MultiMapping[str]) -> CIMultiDict[str]:
 
 
 def forwarded(trust: Trust, shown: Credentials) -> tuple[str, ...]:
-    """Return where a front proxy says that a request came from; of others nobody's word counts."""
+    """Return the source addresses from a front proxy; those of other clients do not count."""
     told = ",".join(shown.headers.getall("X-Forwarded-For", ()))
     if not told or shown.certificate is None:
         return ()
@@ -111,21 +111,21 @@ def forwarded(trust: Trust, shown: Credentials) -> tuple[str, ...]:
 
 
 def impersonates(headers: MultiMapping[str]) -> bool:
-    """Tell whether somebody asks to be taken for another."""
+    """Tell whether the request asks for impersonation."""
     return any(name.lower().startswith(_IMPERSONATE) for name in headers)
 
 
 def unauthorized() -> StatusError:
-    """Say that somebody is not who they claim to be, and nothing more."""
+    """Return the error for invalid credentials, without details."""
     return StatusError(401, "Unauthorized", "Unauthorized")
 
 
 def _certified(
     trust: Trust, certificate: bytes, headers: MultiMapping[str]
 ) -> Iterator[User | None]:
-    """Yield what the certificate is good for: as a front proxy's, and as a user's.
+    """Yield the users of the certificate: as a front proxy's, and as a client's.
 
-    Yield None for a certificate that is neither, and for one that names nobody.
+    Yield None for a certificate that is neither, and for one without a name.
     """
     try:
         yield requestheader.user(trust, certificate, headers)

@@ -36,11 +36,11 @@ class BundleError(TransientError):
 
 
 class UntrustedError(AccessDeniedError):
-    """No authority of the bundle vouches for the certificate."""
+    """The certificate is not signed by an authority of the bundle."""
 
 
 class Authorities:
-    """The certificates of one bundle (PEM); none vouches for nobody."""
+    """The certificates of one bundle (PEM); an empty bundle verifies nothing."""
 
     def __init__(
         self,
@@ -60,15 +60,15 @@ class Authorities:
         self._known: OrderedDict[bytes, _Known] = OrderedDict()
 
     def verify(self, certificate: bytes) -> x509.Certificate:
-        """Return the certificate (DER) of a client that one of us vouches for.
+        """Return the certificate (DER) of a client if an authority of the bundle signed it.
 
         Raises:
-            UntrustedError: none does, or no longer.
+            UntrustedError: no authority of the bundle did, or the path has expired.
         """
         known = self._known.get(certificate)
         if known is not None:
-            # 1. The path does not change while the bundle does not; time goes on, for the client
-            #    and for each authority above. There may be another path then, so it is looked for.
+            # 1. The path stays the same while the bundle does. But the certificates in it expire.
+            # There may then be another path, so build it again.
             if known.begins <= self._clock() <= known.ends:
                 self._known.move_to_end(certificate)
                 return known.leaf
@@ -82,8 +82,8 @@ class Authorities:
     def _verified(self, certificate: bytes) -> "_Known":
         if self._store is None:
             raise UntrustedError("no authority of clients is known")
-        # 2. Signatures, validity, path lengths up to an authority of this bundle.
-        # 3. Made for clients, if it says what it is made for.
+        # 2. Verify signatures, validity and path lengths up to an authority of this bundle. 3. If
+        # the certificate states its purpose, it must be for clients.
         verifier = (
             verification.PolicyBuilder()
             .store(self._store)
@@ -94,7 +94,7 @@ class Authorities:
         try:
             leaf = x509.load_der_x509_certificate(certificate)
             path = verifier.verify(leaf, []).chain
-            # Read here, because what is not a name fails to be read.
+            # Parse the subject here, because an invalid one raises.
             _ = leaf.subject
         except (verification.VerificationError, ValueError, UnsupportedAlgorithm) as exc:
             raise UntrustedError("no known authority signed the certificate") from exc

@@ -37,17 +37,17 @@ _ESCAPES: Final = str.maketrans({"&": "&amp;", "<": "&lt;", ">": "&gt;"})
 
 
 class Authorization:
-    """Asks whether somebody may."""
+    """Authorizes requests with the API server."""
 
     def __init__(self, api: Api, *, now: Callable[[], float] = time.monotonic) -> None:
         self._api = api
         self._answers: Memory[Answer] = Memory(size=_REMEMBERED, now=now)
 
     async def authorize(self, user: User, info: RequestInfo) -> None:
-        """Let pass who may.
+        """Require that the user may send this request.
 
         Raises:
-            StatusError: 403, they may not; 500, it cannot be found out.
+            StatusError: 403, the user may not; 500, the API server gives no answer.
         """
         # 1.
         if MASTERS in user.groups:
@@ -58,7 +58,7 @@ class Authorization:
             raise forbidden(user, info, answer.reason)
 
     async def _answer(self, spec: Json) -> Answer:
-        # 3. As a hash: what strangers ask must not fill our memory.
+        # 3. As a hash, so that long requests do not fill the memory.
         key = reviews.key(spec)
         known = self._answers.recall(key)
         if known is not None:
@@ -104,7 +104,7 @@ def _resource(info: RequestInfo) -> Json:
 
 
 def forbidden(user: User, info: RequestInfo, reason: str) -> StatusError:
-    """Return what upstream says (``responsewriters.ForbiddenStatusError``)."""
+    """Return upstream's error (``responsewriters.ForbiddenStatusError``)."""
     said = _said(user, info).translate(_ESCAPES)
     if reason:
         said = f"{said}: {reason}"

@@ -1,8 +1,8 @@
-"""Whom the API server trusts, read where it says so: ``extension-apiserver-authentication``.
+"""The trusted authorities, from the API server's ``extension-apiserver-authentication``.
 
-kube-apiserver writes this ConfigMap itself and keeps the union of all its replicas' authorities in
-it while they are rolled, so following it is all that a rotation needs. What cannot be read changes
-nothing: the last configuration that could stays.
+kube-apiserver writes this ConfigMap itself. During a rollout of its replicas it has the union of
+their authorities, so watching it is enough for rotations. If it cannot be parsed, the last valid
+configuration stays.
 
 https://kubernetes.io/docs/tasks/extend-kubernetes/configure-aggregation-layer/
 """
@@ -38,8 +38,8 @@ class ConfigurationError(TransientError):
 class Trust:
     """One state of the ConfigMap.
 
-    Names of headers are as the API server has been told, in whatever case; ``allowed_names`` are
-    common names of front proxies, and no names mean any.
+    Names of headers are those configured in the API server, in any case. ``allowed_names`` are
+    common names of front proxies; if it is empty, any name is allowed.
     """
 
     clients: Authorities = field(default_factory=lambda: Authorities(b""))

@@ -21,7 +21,7 @@ _MAX_VALUES: Final = 1024
 
 
 def user(trust: Trust, certificate: bytes, headers: MultiMapping[str]) -> User | None:
-    """Return who a front proxy speaks for; None if it names nobody.
+    """Return the user that a front proxy sends; None if it sends none.
 
     Raises:
         UntrustedError: the certificate (DER) is not a front proxy's.
@@ -45,7 +45,7 @@ def user(trust: Trust, certificate: bytes, headers: MultiMapping[str]) -> User |
 
 
 def is_told(trust: Trust, header: str) -> bool:
-    """Tell whether a header is one of those that speak of users."""
+    """Tell whether a header is one of those for users."""
     lower = header.lower()
     named = (*trust.username_headers, *trust.uid_headers, *trust.group_headers)
     return any(lower == each.lower() for each in named) or any(

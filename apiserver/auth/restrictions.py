@@ -1,8 +1,7 @@
-"""What selectors narrow a request to, as authorization gets it (KEP-4601).
+"""The selectors of a request, for authorization (KEP-4601).
 
-Only selectors that are understood are passed on. That can never allow too much: a selector makes a
-request smaller, and a user who may see more may see less. Whether a selector is valid is decided
-where it is used.
+Only known selectors are passed on. That can never allow too much: a selector narrows a request, and
+a user who may see more may see less. The handler validates selectors.
 """
 
 import re
@@ -25,7 +24,7 @@ _OPERATORS: Final[Mapping[str, str]] = MappingProxyType(
         "!": "DoesNotExist",
     }
 )
-"""Those that reviews have words for; the others are not told."""
+"""Operators that reviews support; others are not passed on."""
 _FIELD: Final = re.compile(r"(?P<key>[^!=\\]+)(?P<operator>==?|!=)(?P<value>[^\\=,]*)")
 _COMMA: Final = re.compile(r"(?<!\\),")
 

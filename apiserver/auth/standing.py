@@ -18,11 +18,11 @@ SECONDS: Final = 60.0
 
 @contextlib.asynccontextmanager
 async def held(authorize: Callable[[], Awaitable[None]]) -> AsyncIterator[None]:
-    """Run the block for as long as ``authorize`` does not refuse.
+    """Run the block until ``authorize`` refuses.
 
     Raises:
-        StatusError: 504, the right was withdrawn; what has begun to be sent just ends, and the
-            client learns the reason when it comes back.
+        StatusError: 504, the permission was withdrawn. An answer that has begun just ends, and the
+            client learns the reason when it reconnects.
     """
     try:
         async with asyncio.timeout(None) as limit:

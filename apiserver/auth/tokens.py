@@ -1,6 +1,6 @@
-"""Users with a bearer token: the API server knows whose it is (``TokenReview``).
+"""Authenticate bearer tokens with the API server (``TokenReview``).
 
-A token is remembered as a hash, for ten seconds, be the answer yes or no; a failure is not.
+The answer, positive or negative, is cached for ten seconds by a hash of the token; an error is not.
 """
 
 import hashlib
@@ -31,7 +31,7 @@ class Tokens:
         self._users: Memory[User | None] = Memory(size=_REMEMBERED, now=now)
 
     async def user(self, token: str) -> User | None:
-        """Return whose token it is, or None if it is nobody's.
+        """Return the user of a token; None if it is invalid.
 
         Raises:
             ApiError: the API server does not answer.

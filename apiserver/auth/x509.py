@@ -10,10 +10,10 @@ _UID = "1.3.6.1.4.1.57683.2"
 
 
 def user(trust: Trust, certificate: bytes) -> User | None:
-    """Return whose certificate (DER) it is; None if it names nobody.
+    """Return the user of a certificate (DER); None if it has no name.
 
     Raises:
-        UntrustedError: no authority of clients vouches for it.
+        UntrustedError: no authority for clients signed it.
     """
     leaf = trust.clients.verify(certificate)
     names = leaf.subject.get_attributes_for_oid(NameOID.COMMON_NAME)

@@ -1,1 +1,1 @@
-"""Inventories: what every applier has applied, its health, and what has been done to it since."""
+"""Inventories: the objects of every applier, their health, and their drift."""

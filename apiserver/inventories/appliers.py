@@ -1,8 +1,8 @@
-"""What keeps an inventory: one row per kind of applier, and what is kept of one.
+"""The kinds of appliers: one row per kind, and the cached part of their objects.
 
-An applier's object holds the list of what it applied in its status. Of the rest only a little is
-kept, because there are thousands of them: a few hundred bytes and a reference per applied object.
-Nothing else here knows the kinds apart. The resource serves all rows.
+The status of an applier has the list of the objects that it applied. Of the rest only little is
+cached, because there are thousands of appliers: a few hundred bytes and a reference per applied
+object. Nothing else here depends on the kinds. The resource serves all rows.
 """
 
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -38,10 +38,11 @@ class Source:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Applied:
-    """What one applier says of itself; ``refs`` is its inventory.
+    """The state of one applier; ``refs`` is its inventory.
 
-    ``remote`` tells that it applies to another cluster, ``busy`` that it is at work: what is
-    missing then may be on its way. ``problem`` is why its inventory cannot be read.
+    ``remote`` tells that it applies to another cluster. ``busy`` tells that a reconciliation is in
+    progress, so missing objects may be created soon. ``problem`` is the reason why its inventory is
+    invalid.
     """
 
     key: ObjectKey
@@ -67,12 +68,12 @@ class Applied:
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
 class Applier:
-    """One kind of applier: how it is read, and how what it applies is told from the rest.
+    """One kind of applier: its decoder, and the marks of its applied objects.
 
-    ``manager`` is the field manager that applies, ``group`` the prefix of the labels that name the
-    owner of an applied object. ``prefix`` begins the names of its inventories; a name of an object
-    holds no colon, so one with a colon is no other kind's. ``planner`` is the controller that makes
-    its plans, and the name of that one's Service.
+    ``manager`` is its field manager. ``group`` is the prefix of its owner labels. ``prefix`` begins
+    the names of its inventories; names of objects have no colon, so a prefix with a colon is
+    unique. ``planner`` is the controller that computes its plans, and the name of the controller's
+    Service.
     """
 
     kind: Kind[Any]
@@ -115,7 +116,7 @@ class _KustomizationSpec(_Spec, rename="camel"):
     source_refs: list[_Reference] = []
 
     def sources(self) -> Iterator[_Reference]:
-        """Yield what it is built from."""
+        """Yield the sources of the applier."""
         yield from [self.source_ref] if self.source_ref else []
         yield from self.source_refs
 
@@ -240,7 +241,7 @@ def _refs(listed: _Inventory | None) -> tuple[tuple[ObjectRef, ...], str]:
 
 
 def _rules(specs: list[dict[str, str]]) -> tuple[Rule, ...]:
-    """Compile ``spec.healthCheckExprs``; the controller refuses what does not compile."""
+    """Compile ``spec.healthCheckExprs``; the controller reports invalid expressions."""
     try:
         return health.compile_rules(specs)
     except (StalledError, KeyError):

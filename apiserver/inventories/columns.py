@@ -1,4 +1,4 @@
-"""What ``kubectl get inventories`` shows, and what field selectors may name."""
+"""The columns of ``kubectl get inventories``, and the fields for selectors."""
 
 from collections.abc import Callable, Mapping
 from types import MappingProxyType
@@ -44,7 +44,7 @@ FIELDS: Final[Mapping[str, Callable[[Json], str]]] = MappingProxyType(
         )
     }
 )
-"""``spec.suspended`` is ``True`` or ``False``, as ``status.ready`` is; the rest as it stands."""
+"""``spec.suspended`` and ``status.ready`` are ``True`` or ``False``; others are texts."""
 
 COLUMNS: Final = (
     Column(

@@ -29,12 +29,13 @@ State = Literal["", "Changed", "Missing", "Possible"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Observed:
-    """A live object: what ``Live`` holds, and what tells an apply from an edit.
+    """A live object: ``Live``, and facts that distinguish an apply from an edit.
 
-    ``applied`` is the stamp of the applier's entry, ``owned`` the number of its fields, ``sole`` a
-    digest of those that nobody else owns. ``later`` are those who have written since then, or in
-    the same second. ``vanishing`` objects delete themselves when they are done; ``disabled`` ones
-    are to be left alone.
+    - ``applied`` is the time of the applier's entry, ``owned`` the number of its fields, ``sole`` a
+      digest of the fields without another owner.
+    - ``later`` are the managers that have written since then, or in the same second.
+    - ``vanishing`` objects delete themselves when they are done.
+    - ``disabled`` objects are marked to be ignored.
     """
 
     live: Live
@@ -49,7 +50,7 @@ class Observed:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Drift:
-    """What has become of an object since it was applied, and whose doing that was."""
+    """The state of an object since its apply, and the managers that changed it."""
 
     state: State = ""
     managers: tuple[str, ...] = ()
@@ -67,27 +68,27 @@ def first(seen: Observed) -> Drift:
 
 
 def follow(drift: Drift, seen: Observed, old: Observed, *, gap: bool = False) -> Drift:
-    """Judge the next state of an object that was ``drift`` in the state before, ``old``.
+    """Return the drift of the next state of an object that had ``drift`` in the state ``old``.
 
-    Without a ``gap`` it is one write that lies between them.
+    Without a ``gap``, a single write is between the two states.
     """
     if seen.live.uid != old.live.uid:
         return first(seen)
     told = seen.live.changed_by(old.live)
     if _applied(seen, old):
-        # Whatever was wrong has been put right.
+        # The apply has corrected all earlier drift.
         return _possible(name for name in told if gap and name in seen.later)
     if seen.live.entry == old.live.entry:
         return drift
     if _released(seen, old) and drift.state != "Changed":
-        # Let go by the applier, or changed by one who owned it, too, and wrote in this second.
+        # The applier released the field, or a co-owner changed it in this second.
         return _possible(writer.manager for writer in seen.live.writers)
     known = drift.managers if drift.state == "Changed" else ()
     return Drift(state="Changed", managers=_names((*known, *told)))
 
 
 def _applied(seen: Observed, old: Observed) -> bool:
-    """Tell whether the applier has written: nobody else gives its entry a stamp, or fields."""
+    """Tell whether the applier has written: only it can renew its entry's time, or add fields."""
     if not seen.live.entry:
         return False
     grown = seen.live.entry != old.live.entry and seen.owned >= old.owned

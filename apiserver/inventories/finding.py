@@ -1,4 +1,4 @@
-"""Which inventory a request for a subresource is about, and what its answer begins with."""
+"""Find the inventory of a request for a subresource, and begin its answer."""
 
 from collections.abc import AsyncIterator, Mapping
 from typing import Protocol
@@ -13,14 +13,14 @@ RESOURCE = "inventories"
 
 
 class Known(Protocol):
-    """Where inventories are known (``projection.Inventories``, ``kinds.Kinds``)."""
+    """Returns inventories (``projection.Inventories``, ``kinds.Kinds``)."""
 
     def get(self, key: ObjectKey) -> Inventory | None:
         """Return the inventory that is served under a name."""
 
 
 class Rows(Known, Protocol):
-    """Where every row of them is known, too."""
+    """Returns inventories and their rows."""
 
     def rows(self, inventory: Inventory) -> AsyncIterator[tuple[Tracked, Row]]:
         """Yield all rows of an inventory, in the order in which the applier lists them."""
@@ -44,10 +44,10 @@ class Ready(Protocol):
 
 
 def find(call: Call, known: Known, view: Ready) -> Inventory:
-    """Return the inventory that a call names.
+    """Return the inventory of a call.
 
     Raises:
-        StatusError: 404, there is none; 503, that is not known yet, or not known any more.
+        StatusError: 404, there is none; 503, it is not known yet, or not any more.
     """
     if view.behind:
         raise status.behind(f"{RESOURCE}.{status.GROUP}", view.behind)

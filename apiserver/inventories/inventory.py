@@ -31,7 +31,7 @@ _MAX_MESSAGE: Final = 256
 
 @dataclass(slots=True, kw_only=True)
 class Inventory:
-    """An applier, and what is known of everything that it lists."""
+    """An applier, and the state of all objects in its inventory."""
 
     applier: Applier
     applied: Applied
@@ -48,7 +48,7 @@ class Inventory:
         return ObjectKey(own.namespace, f"{self.applier.prefix}{own.name}")
 
     def put(self, identity: Identity, row: Row) -> bool:
-        """Count a row anew; tell whether it may be shown in the object."""
+        """Count a row again; return whether the shown object may change."""
         before = self.flags.get(identity)
         if before is not None:
             self.totals[before] -= 1
@@ -59,14 +59,14 @@ class Inventory:
         return shown or before != row.flags
 
     def drop(self, identity: Identity) -> None:
-        """Count an object no more that has left the inventory."""
+        """Stop counting an object that has left the inventory."""
         before = self.flags.pop(identity, None)
         if before is not None:
             self.totals[before] -= 1
         self.problems.discard(identity)
 
     def count(self, flag: Flag) -> int:
-        """Return how many objects have a flag."""
+        """Return the number of objects with a flag."""
         return sum(number for flags, number in self.totals.items() if flags & flag)
 
     @property

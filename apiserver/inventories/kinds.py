@@ -1,4 +1,4 @@
-"""The inventories of every kind of applier, as one: whose name it is decides who answers."""
+"""The inventories of all kinds of appliers together; the name selects the kind."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping

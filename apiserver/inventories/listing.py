@@ -9,7 +9,7 @@ from apiserver.inventories.finding import Ready, Rows, answer, find
 
 
 class Listing:
-    """Answers from what the watches have shown."""
+    """Answers from the state of the watches."""
 
     def __init__(self, inventories: Rows, view: Ready) -> None:
         self._inventories = inventories

@@ -1,6 +1,6 @@
-"""``inventories`` as clients see them: the schema, and what ``kubectl explain`` says.
+"""``inventories``: the schema of the objects, and their descriptions for ``kubectl explain``.
 
-Text below a field is its description. Nothing here computes anything.
+The text below a field is its description. Nothing here computes anything.
 """
 
 from typing import Annotated, Literal
@@ -55,27 +55,29 @@ class InventoryObject(meta.ApiStruct, frozen=True, kw_only=True):
     created_at: meta.Timestamp = ""
     """When the object was created."""
     observed: bool
-    """Whether anything is known of the object. Where it is not, message says why."""
+    """Whether the object is observed. If it is not, message has the reason."""
     ready: bool
-    """Whether the object is as its spec asks (kstatus: Current)."""
+    """Whether the object is as its spec says (kstatus: Current)."""
     health: Literal["Current", "InProgress", "Failed", "Terminating", "NotFound", "Unknown"]
     """Health in the words of kstatus, or of the applier's health expressions."""
     message: str = ""
     """The reason for its health, or why it is not observed."""
     drift: Literal["", "Changed", "Missing", "Possible"] = ""
-    """Changed: somebody took or removed a field that the applier had set. Missing: the object was
-    deleted, or lost the labels of its owner. Possible: somebody wrote to it after the last apply,
-    before this server looked; the subresource diff tells whether anything applied was changed."""
+    """Changed: another manager took or removed a field that the applier had set. Missing: the
+    object was deleted, or lost the labels of its owner. Possible: another manager wrote the object
+    after the last apply, before this server observed it; the subresource diff shows whether an
+    applied field was changed.
+    """
     changed_by: list[str] = field(default_factory=list)
-    """Field managers who did so, as far as the object tells."""
+    """Field managers that made the change, if the object shows them."""
     reconcile_disabled: bool = False
-    """Whether the object is marked to be left alone; changes to it are then no drift."""
+    """Whether the object is marked to be ignored; its changes are then no drift."""
     owner: str = ""
     """Namespace and name of the applier that the object's labels name, where that is another."""
 
 
 class InventorySpec(meta.ApiStruct, frozen=True, kw_only=True):
-    """What an inventory says of its applier; it is written there."""
+    """The applier of an inventory and its sources, copied from the applier."""
 
     applier_ref: ApplierReference
     """The object that applies."""
@@ -84,13 +86,13 @@ class InventorySpec(meta.ApiStruct, frozen=True, kw_only=True):
     source_refs: list[SourceReference] = field(default_factory=list)
     """Further sources, each mounted at its path."""
     suspended: bool
-    """Whether the applier is suspended: drift is then not corrected."""
+    """Whether the applier is suspended; drift is then not corrected."""
     remote: bool
-    """Whether it applies to another cluster, whose objects are not observed here."""
+    """Whether the applier applies to another cluster, whose objects are not observed here."""
 
 
 class InventoryStatus(meta.ApiStruct, frozen=True, kw_only=True):
-    """What an inventory says of its objects, as they are observed."""
+    """The observed state of the objects in an inventory."""
 
     ready: Literal["True", "False"]
     """True while the applier's Ready condition is True, all observed objects are current, and none
@@ -102,21 +104,23 @@ class InventoryStatus(meta.ApiStruct, frozen=True, kw_only=True):
     attempted_revision: str = ""
     """Revision that the last attempt worked on."""
     objects: Number
-    """How many objects are listed."""
+    """Number of objects in the inventory."""
     observed: Number
-    """How many of them are observed."""
+    """Number of observed objects."""
     unobserved: Number
-    """How many are not: their kinds may not be watched, or they are on another cluster."""
+    """Number of objects that are not observed: their kinds may not be watched, or they are on
+    another cluster.
+    """
     current: Number
-    """How many observed objects are as their specs ask."""
+    """Number of observed objects that are as their specs say."""
     failed: Number
-    """How many have failed."""
+    """Number of failed objects."""
     drifted: Number
-    """How many were changed or deleted since the last apply."""
+    """Number of objects that were changed or deleted since the last apply."""
     missing: Number
-    """How many of these are gone."""
+    """Number of these that do not exist."""
     foreign: Number
-    """How many carry the labels of another applier."""
+    """Number of objects with the labels of another applier."""
     conditions: meta.Conditions = field(default_factory=list)
     """The applier's conditions, with shortened messages."""
     problems: list[InventoryObject] = field(default_factory=list)
@@ -125,7 +129,7 @@ class InventoryStatus(meta.ApiStruct, frozen=True, kw_only=True):
 
 
 class Inventory(meta.ApiStruct, frozen=True, kw_only=True):
-    """What one applier has applied, its health now, and what has been done to it since.
+    """The objects that one applier has applied, their health, and their drift.
 
     Inventories are views: they cannot be written, and losing them loses nothing.
     """
@@ -136,7 +140,7 @@ class Inventory(meta.ApiStruct, frozen=True, kw_only=True):
     spec: InventorySpec
     """Whose inventory it is, and what that is made from."""
     status: InventoryStatus
-    """The health of what was applied."""
+    """The health of the applied objects."""
 
 
 class InventoryObjects(meta.ApiStruct, frozen=True, kw_only=True):
@@ -150,7 +154,7 @@ class InventoryObjects(meta.ApiStruct, frozen=True, kw_only=True):
 
 
 class TreeNode(meta.ApiStruct, frozen=True, kw_only=True):
-    """One object and what it owns."""
+    """An object and the objects that it owns."""
 
     api_version: str
     """API version of the object."""
@@ -165,13 +169,13 @@ class TreeNode(meta.ApiStruct, frozen=True, kw_only=True):
     message: str = ""
     """The reason for its health."""
     unread: str = ""
-    """Why what it owns could not be read, or not all of it."""
+    """Why the owned objects could not be read, or not all of them."""
     children: list[meta.Json] = field(default_factory=list)
     """Objects that name this one as their owner, each with the same fields as this one."""
 
 
 class InventoryTree(meta.ApiStruct, frozen=True, kw_only=True):
-    """The applied objects and what belongs to them: ReplicaSets, Pods, EndpointSlices and Jobs."""
+    """The applied objects and those that they own: ReplicaSets, Pods, EndpointSlices and Jobs."""
 
     api_version: str = "gitops.penstock.dev/v1alpha1"
     kind: str = "InventoryTree"
@@ -184,7 +188,7 @@ class Difference(meta.ApiStruct, frozen=True, kw_only=True):
     """One field that would change."""
 
     action: Literal["added", "changed", "removed"]
-    """What would become of the field."""
+    """What would happen to the field."""
     path: str
     """Path of the field, e.g. spec.template.spec.containers[name=web].image."""
     before: str = ""
@@ -194,7 +198,7 @@ class Difference(meta.ApiStruct, frozen=True, kw_only=True):
 
 
 class PlannedChange(meta.ApiStruct, frozen=True, kw_only=True):
-    """What a reconcile would do to one object."""
+    """What a reconciliation would do to one object."""
 
     api_version: str
     """API version of the object."""
@@ -205,7 +209,7 @@ class PlannedChange(meta.ApiStruct, frozen=True, kw_only=True):
     name: str
     """Name of the object."""
     action: Literal["created", "drifted", "recreated", "deleted", "refused"]
-    """What would happen to it; refused is what the API server would not take."""
+    """What would happen to the object; refused: the API server would not accept it."""
     message: str = ""
     """Why it would be refused."""
     differences: list[Difference] = field(default_factory=list)
@@ -224,9 +228,9 @@ class PlannedHook(meta.ApiStruct, frozen=True, kw_only=True):
 
 
 class InventoryPlan(meta.ApiStruct, frozen=True, kw_only=True):
-    """What a reconcile of one revision would change now, found out by a dry-run.
+    """What a reconciliation of one revision would change now, computed by a dry-run.
 
-    Of a HelmRelease it is what an install or an upgrade would change, also while none is due.
+    For a HelmRelease, this is what an install or an upgrade would change, even if none is due.
     """
 
     api_version: str = "gitops.penstock.dev/v1alpha1"
@@ -235,15 +239,15 @@ class InventoryPlan(meta.ApiStruct, frozen=True, kw_only=True):
     revision: str
     """Revision that was built."""
     unchanged: Number
-    """How many objects would stay as they are."""
+    """Number of objects that would stay unchanged."""
     changes: list[PlannedChange] = field(default_factory=list)
-    """What would change, in the order of the build, deletions last."""
+    """Changes in the order of the build, deletions last."""
     hooks: list[PlannedHook] = field(default_factory=list)
-    """Hooks that would run besides; what these change is not known."""
+    """Hooks that would run too; their effects are unknown."""
 
 
 class InventoryReconcile(meta.ApiStruct, frozen=True, kw_only=True):
-    """Asks for a reconcile now, and answers what was asked for."""
+    """Requests a reconciliation now; the answer has what was requested."""
 
     api_version: str = "gitops.penstock.dev/v1alpha1"
     kind: str = "InventoryReconcile"

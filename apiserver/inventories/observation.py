@@ -42,12 +42,12 @@ _EVERYBODY: Final = ObjectKey("", "inventories")
 _LOOK_SECONDS: Final = 1.0
 _READ_SECONDS: Final = 10.0
 _JUDGED_SECONDS: Final = 0.2
-"""How long judging by expressions may take in each second of the process."""
+"""Processor time for expressions, per second of the process."""
 _decode: Final = msgspec.json.Decoder()
 
 
 class Told(Protocol):
-    """Told what the watches show. Must not block."""
+    """Gets the changes of the watches. Must not block."""
 
     def seen(self, ref: ObjectRef, new: Observed | None, *, gap: bool = False) -> None:
         """Take in the next state of an object; None if it is gone, or has lost its labels.
@@ -56,7 +56,7 @@ class Told(Protocol):
         """
 
     def looked(self, ref: ObjectRef, *, exists: bool | None) -> None:
-        """Learn whether an object that no watch shows is there at all; None if none can tell."""
+        """Handle whether an object without a watch exists; None if it is unknown."""
 
     def kind_changed(self, kind: GroupKind) -> None:
         """Look at all objects of a kind again: its watch works now, or no longer does."""
@@ -77,7 +77,7 @@ class Budget:
         return self._spent < self._seconds
 
     def spend(self, seconds: float) -> None:
-        """Count what was used."""
+        """Count used time."""
         self._spent += seconds
 
 
@@ -122,7 +122,7 @@ class Observation:
             self._stale = self._stale or self._listed[ref.gvk] == 1
 
     def unlist(self, refs: Iterable[ObjectRef]) -> None:
-        """Count them no more."""
+        """Stop counting these objects."""
         for ref in refs:
             self._listed[ref.gvk] -= 1
             if not self._listed[ref.gvk]:
@@ -190,9 +190,10 @@ class Observation:
             await asyncio.sleep(_LOOK_SECONDS)
 
     def _reason(self, watch: Watch[Observed]) -> str:
-        """Return why the kind is not observed; one that is tried anew is refused until it is read.
+        """Return why the kind is not observed; a retried watch counts as refused until it synced.
 
-        Every new kind has all refused ones tried anew, and no inventory may waver with that.
+        Every new kind causes all refused watches to be tried again, and inventories must not change
+        with it.
         """
         error, gvk = watch.informer.last_error, watch.scope.gvk
         if isinstance(error, errors.NoMatchError):
@@ -227,7 +228,7 @@ class Observation:
         return await self._api.request("GET", path, headers={"Accept": accept})
 
     def _project(self, gvk: GroupVersionKind, obj: Json) -> Observed:
-        """Keep of an object what matters; expressions count against the budget."""
+        """Return the cached part of an object; expressions use up the budget."""
         started = self._monotonic()
         found = project(gvk, obj, self._applier, self._affordable)
         if found.live.rule:
@@ -238,7 +239,7 @@ class Observation:
         return self._rules_of(owner) if self._budget.left(self._monotonic()) else ()
 
     async def _read(self) -> None:
-        """Read what the watches do not tell, one object after the other."""
+        """Read the objects that no watch shows, one after the other."""
         while True:
             await self._wake.wait()
             self._wake.clear()
@@ -272,12 +273,12 @@ class Observation:
 
 
 _SECRETIVE: Final = frozenset({GroupVersionKind("", "v1", "Secret")})
-"""Kinds of which only metadata are read, also by those who let us read all."""
+"""Kinds of which only metadata are read, even if the permissions allow more."""
 _METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
 def project(gvk: GroupVersionKind, obj: Json, applier: Applier, rules_of: RulesOf) -> Observed:
-    """Return what is kept of an object of this kind; items of lists lack theirs."""
+    """Return the cached part of an object of this kind; items of lists have no kind themselves."""
     projector = Projector(gvk=gvk, manager=applier.manager, group=applier.group, rules_of=rules_of)
     # metadata alone come as a kind of their own
     named = {**obj, "apiVersion": gvk.api_version, "kind": gvk.kind}
@@ -305,16 +306,16 @@ def judged(ref: ObjectRef, seen: Observed, rules: tuple[Rule, ...]) -> bool:
 
 
 def _sole(obj: Json, entry: Json, owned: Json) -> str:
-    """Return a digest of the fields that nobody but the applier owns."""
+    """Return a digest of the fields that only the applier owns."""
     others = [e.get("fieldsV1") or {} for e in fields.entries(obj) if e is not entry]
     return fields.digest(fields.without(owned, fields.union(others)))
 
 
 def _later(obj: Json, manager: str, applied: str) -> tuple[str, ...]:
-    """Return who has written other than status since the applier, or in the same second.
+    """Return the managers that have written after the applier, or in the same second.
 
-    Stamps compare as text. An entry of nothing but finalizers or owners took nothing from anybody:
-    these are lists whose items have owners of their own.
+    Managers of the status only do not count. Times compare as text. An entry of only finalizers or
+    owner references took nothing from others: these are lists whose items have separate owners.
     """
     found = {
         str(entry.get("manager") or "unknown")

@@ -1,11 +1,10 @@
-"""``inventories/diff`` and ``inventories/plan``: asked of the controller that applies.
+"""``inventories/diff`` and ``inventories/plan``: requested from the controller of the applier.
 
-Only that has the artifacts, the keys, and the identities to dry-run with (ADR 0017). Each is
-reached at one address, given by a flag, with a token of our own account that is good for nothing
-else. The caller's name does not get there: whether they may ask has been decided here, by RBAC.
+Only the controller has the artifacts, the keys, and the identities for a dry-run (ADR 0017). Each
+controller has one address, given by a flag, and gets a token of our account that is valid for
+nothing else. It does not get the name of the user: RBAC has authorized the request here.
 
-What comes back is read into our own schema, within bounds and in a thread, before any of it is
-passed on.
+The answer is decoded into our own schema, within limits and in a thread, before it is sent on.
 """
 
 import asyncio
@@ -27,12 +26,12 @@ from toolkit.errors import PenstockError
 from toolkit.turns import Turns
 
 AUDIENCE: Final = "penstock-plan"
-"""What the token is for; the controller takes no other."""
+"""The audience of the token; the controller accepts no other."""
 
 _SECONDS: Final = 55.0
 """Less than kube-apiserver waits for us."""
 _MAX_ANSWER: Final = 4 << 20
-"""Bytes; read, they are several times as many, and eight plans may be under way."""
+"""Limit in bytes; decoded, it is several times as much, and eight plans may run at once."""
 _AT_ONCE: Final = 8
 _WAITING: Final = 64
 _MAX_REVISION: Final = 2048
@@ -70,11 +69,11 @@ class Plans:
                 self._session = None
 
     async def diff(self, call: Call) -> web.StreamResponse:
-        """Answer with what a reconcile would change now."""
+        """Answer with the changes that a reconciliation would make now."""
         return await self._answer(call, "")
 
     async def plan(self, call: Call) -> web.StreamResponse:
-        """Answer with what a reconcile of ``?revision=`` would change now."""
+        """Answer with the changes that a reconciliation of ``?revision=`` would make now."""
         revision = call.query.get("revision", "")
         if not revision:
             raise status.bad_request(

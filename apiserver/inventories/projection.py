@@ -1,8 +1,8 @@
-"""From what informers and watches show to what is served, at a cost that grows with the change.
+"""Compute the served inventories from informers and watches, at a cost that grows with the change.
 
-An event of one object concerns the rows of that object, in the inventories that list it; an event
-of an applier concerns its own rows. An inventory with changed rows is served anew a few times a
-second at most, however fast its objects change.
+An event of an object updates the rows of that object, in the inventories that list it. An event of
+an applier updates its own rows. An inventory with changed rows is served again a few times per
+second at most, for any rate of changes.
 """
 
 import asyncio
@@ -30,16 +30,16 @@ _ROWS: Final = 500
 
 
 class View(Protocol):
-    """Where inventories are served from (``apiserver.view``)."""
+    """The view that serves inventories (``apiserver.view``)."""
 
     def put(self, obj: Json, *, revision: int) -> None:
         """Serve an object from now on."""
 
     def remove(self, key: ObjectKey, *, revision: int) -> None:
-        """Serve it no more."""
+        """Stop serving an inventory."""
 
     def advance(self, revision: int) -> None:
-        """Note how new what is served is."""
+        """Record the revision up to which the view is current."""
 
 
 class Inventories:
@@ -82,7 +82,7 @@ class Inventories:
             await asyncio.sleep(PAUSE)
 
     async def flush(self) -> None:
-        """Serve what has changed; gives way to others now and then."""
+        """Serve the changed inventories; yields to other tasks."""
         async with self._flushing:
             await self._look_again()
             for number, key in enumerate(tuple(self._dirty), start=1):
@@ -112,7 +112,7 @@ class Inventories:
         for identity in tuple(inventory.flags) if rejudged else joined:
             self._count(inventory, identity)
         if before.busy != new.busy:
-            # what is there, and fine, does not depend on it
+            # Healthy existing objects do not depend on it.
             for identity in tuple(inventory.problems):
                 self._count(inventory, identity)
         self._changed(key)
@@ -125,9 +125,9 @@ class Inventories:
         return self._inventories.get(ObjectKey(key.namespace, name.removeprefix(prefix)))
 
     async def rows(self, inventory: Inventory) -> AsyncIterator[tuple[Tracked, Row]]:
-        """Yield all rows of an inventory, in the order in which the applier lists them.
+        """Yield all rows of an inventory, in the order of the applier's list.
 
-        Others get their turn; what leaves the inventory meanwhile is left out.
+        It yields to other tasks; objects that leave the inventory meanwhile are left out.
         """
         for number, ref in enumerate(inventory.applied.refs, start=1):
             if ref.identity in inventory.flags:
@@ -144,7 +144,7 @@ class Inventories:
         self._update(tracked, new.live.resource_version if new else "")
 
     def looked(self, ref: ObjectRef, *, exists: bool | None) -> None:
-        """Learn whether an object that no watch shows is there (``observation.Told``)."""
+        """Handle whether an object without a watch exists (``observation.Told``)."""
         tracked = self._tracked.get(ref.identity)
         if tracked is not None and tracked.seen is None:
             tracked.look(exists=exists)
@@ -156,7 +156,7 @@ class Inventories:
         self._wake.set()
 
     async def _look_again(self) -> None:
-        """Count the objects of doubtful kinds anew; there may be ten thousands."""
+        """Count the objects of unobserved kinds again; there may be ten thousands."""
         while self._doubtful:
             kind, _ = self._doubtful.popitem()
             for number, identity in enumerate(tuple(self._kinds.get(kind, ())), start=1):
@@ -205,7 +205,7 @@ class Inventories:
         return shown
 
     def _relist(self, inventory: Inventory, refs: tuple[ObjectRef, ...]) -> list[Identity]:
-        """Follow what the inventory lists now; return what is new, or is named anew."""
+        """Update the list of an inventory; return objects that are new or have a new version."""
         key, after = inventory.applied.key, {ref.identity: ref for ref in refs}
         for identity in inventory.flags.keys() - after.keys():
             self._leave(inventory, identity)
@@ -263,6 +263,6 @@ def _keys(applied: Applied) -> tuple[str, ...]:
 
 
 def _advance(inventory: Inventory, version: str) -> None:
-    """Let the inventory be as new as the newest object that it tells of (KEP-5504: numbers)."""
+    """Set the version of the inventory to that of its newest object (KEP-5504: numbers)."""
     if version.isdecimal():
         inventory.revision = max(inventory.revision, int(version))

@@ -44,7 +44,7 @@ _SOURCES: Final = {
         HELM_CHART,
     )
 }
-"""Sources that fetch; others have nothing to be asked for."""
+"""Sources that fetch; other sources cannot be reconciled."""
 _MAX_BODY: Final = 4096
 
 
@@ -135,7 +135,7 @@ class Reconciling:
                     gvk, source.name, own, body, strategy="merge", manager=MANAGER, dry_run=dry_run
                 )
             except errors.NotFoundError:
-                continue  # the applier will say so
+                continue  # The reconciliation of the applier will report it.
             except errors.ApiError as exc:
                 raise _refused(inventory, exc) from exc
 
@@ -168,7 +168,7 @@ def _require_active(inventory: Inventory) -> None:
 
 
 def _refused(inventory: Inventory, exc: errors.ApiError) -> status.StatusError:
-    """Tell why the annotation could not be written; it is not the caller who lacks a right."""
+    """Return the error that the annotation could not be written; it is no permission error."""
     kind, key = inventory.applier.kind.kind, inventory.applied.key
     if isinstance(exc, errors.ConflictError):
         text = f"{kind} '{key}' was replaced just now: ask again"

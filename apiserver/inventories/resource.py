@@ -1,4 +1,4 @@
-"""The resource ``inventories``: its row, and how it is wired to what it is made from."""
+"""The resource ``inventories``: its row, and its informers and watches."""
 
 import asyncio
 import logging
@@ -33,7 +33,7 @@ from toolkit.kube.rbac import Rule
 logger = logging.getLogger(__name__)
 
 PERMISSIONS: Final = (
-    # Whose inventories there are; patch asks for a reconcile (subresource reconcile).
+    # The appliers; patch requests a reconciliation (subresource reconcile).
     Rule(
         groups=("kustomize.toolkit.fluxcd.io",),
         resources=("kustomizations",),
@@ -56,15 +56,15 @@ PERMISSIONS: Final = (
         ),
         verbs=("get", "patch"),
     ),
-    # What the controllers that apply want of those who ask them for plans.
+    # Controllers require this permission from clients that request plans.
     Rule(groups=("gitops.penstock.dev",), resources=("inventories/plan",), verbs=("get",)),
 )
 
-# A token for itself, to ask for plans with.
+# A token of the own account, to request plans.
 NAMESPACE_PERMISSIONS: Final = owntoken.PERMISSIONS
 
 _PATIENCE: Final = 20.0
-"""Seconds that the first look at applied objects may take; what is missing then is unobserved."""
+"""Timeout in seconds for the first look at applied objects; missing ones are then unobserved."""
 _LOOK: Final = 0.05
 
 
@@ -109,7 +109,7 @@ def inventories(manager: Manager, options: Options, watches: Watches) -> Resourc
 
 
 def _planners(manager: Manager, options: Options) -> Mapping[str, str]:
-    """Return where each controller is asked for plans: at its Service unless a flag says so."""
+    """Return the address of each controller for plans: its Service, or the one in the flag."""
     given = {
         "kustomize-controller": options.plan_address,
         "helm-controller": options.helm_plan_address,
@@ -127,17 +127,17 @@ def _follow(watches: Watches, applier: Applier, known: Inventories, view: View) 
 
 
 async def _first_look(known: Inventories) -> None:
-    """Wait until every object was observed once, or it is known why it cannot be."""
+    """Wait until every object was observed once, or the reason why it cannot be is known."""
     observation = known.observation
     try:
         async with asyncio.timeout(_PATIENCE):
             observation.settle()
             while not observation.settled:  # noqa: ASYNC110 - no informer tells that it failed
                 await asyncio.sleep(_LOOK)
-            # What the watches do not show is read one by one.
+            # Read the objects that the watches do not show, one by one.
             observation.look()
             await known.flush()
-            while observation.reading:  # noqa: ASYNC110 - it ends with none of them in particular
+            while observation.reading:  # noqa: ASYNC110 - no event tells the end of the reads
                 await asyncio.sleep(_LOOK)
     except TimeoutError:
         logger.info("applied objects are not all read yet")

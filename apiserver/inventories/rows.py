@@ -21,7 +21,7 @@ UNREAD: Final = "not read yet"
 
 
 class Flag(IntFlag):
-    """What counts in the totals."""
+    """The properties that the totals count."""
 
     OBSERVED = 1
     READY = 2
@@ -37,10 +37,10 @@ FINE: Final = Flag.OBSERVED | Flag.READY
 
 @dataclass(slots=True, kw_only=True)
 class Tracked:
-    """What is known of one object that inventories list.
+    """The state of one object in inventories.
 
-    ``completed`` tells that it deleted itself when it was done. ``exists`` is what a look without
-    the watch found; None if nobody has looked, or if it cannot be known, which ``looked`` tells.
+    ``completed`` tells that it deleted itself when it was done. ``exists`` is the result of a read
+    without a watch; None if it is unknown. ``looked`` tells that there was a read.
     """
 
     ref: ObjectRef
@@ -51,13 +51,13 @@ class Tracked:
     looked: bool = False
 
     def look(self, *, exists: bool | None) -> None:
-        """Take in what a look without the watch found; None if it failed."""
+        """Handle the result of a read without a watch; None if it failed."""
         self.exists, self.looked = exists, True
 
     def take(self, new: Observed | None, *, gap: bool = False) -> None:
-        """Take in the next state; ``gap`` tells that states between it and the last one are lost.
+        """Handle the next state; ``gap`` tells that states before it may be lost.
 
-        What a read has overtaken comes once more by the watch, and is left out.
+        A state that is older than a read is ignored; the watch may deliver it later.
         """
         old = self.seen
         if new is not None and old is not None and _before(new, old):
@@ -67,7 +67,7 @@ class Tracked:
             done = old is not None and old.live.health.status is not Status.IN_PROGRESS
             self.completed = old is not None and old.vanishing and done
         elif self.drift is None or old is None:
-            # What was taken from it while it was not seen cannot be known.
+            # Changes while the object was not observed are unknown.
             self.drift, self.completed = drift.first(new), False
         else:
             self.drift = drift.follow(self.drift, new, old, gap=gap)
@@ -75,7 +75,7 @@ class Tracked:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """What is shown of one object; ``reason`` is why it is not observed."""
+    """The shown state of one object; ``reason`` is why it is not observed."""
 
     flags: Flag
     health: Health
@@ -85,17 +85,17 @@ class Row:
 
     @property
     def fine(self) -> bool:
-        """Tell whether nobody needs to look at it."""
+        """Tell whether the object has no problem."""
         return self.flags == FINE
 
 
 def row(applied: Applied, tracked: Tracked, reason: str) -> Row:
-    """Say what is known; ``reason`` is why objects of the kind are not observed, if so."""
+    """Return the state to show; ``reason`` is why objects of the kind are not observed."""
     # 1. What cannot be seen.
     if applied.remote or reason:
         return _unobserved(REMOTE if applied.remote else reason)
     seen = tracked.seen
-    # 2. Another applier's object. A neighbour's is not told from none.
+    # 2. Another applier's object. In another namespace it is shown like a missing one.
     if seen is not None and seen.live.owner != applied.key:
         owner = seen.live.owner
         if owner is not None and owner.namespace == applied.key.namespace:

@@ -24,7 +24,7 @@ _LEVELS: Final = (_IGNORE, _STRICT, _WARN)
 
 
 class Wishes(msgspec.Struct, rename="camel"):
-    """What of it counts."""
+    """The valid fields of a request."""
 
     with_source: bool = False
     force: bool = False
@@ -32,7 +32,7 @@ class Wishes(msgspec.Struct, rename="camel"):
 
 
 class _Body(Wishes, rename="camel"):
-    """All that it may have; what is not a wish is the answer's."""
+    """All fields that the body may have; the other ones are set in the answer."""
 
     api_version: str = API_VERSION
     kind: str = KIND
@@ -45,7 +45,7 @@ _KNOWN: Final = frozenset(field.encode_name for field in msgspec.structs.fields(
 
 
 def read(body: bytes, validation: str) -> tuple[Wishes, Sequence[str]]:
-    """Return what is wanted, and the values of the ``Warning`` headers to answer with.
+    """Return the requested actions, and the values of the ``Warning`` headers.
 
     Raises:
         StatusError: 400, the body is not such an object; 422, ``fieldValidation`` is not valid.
@@ -69,7 +69,7 @@ def read(body: bytes, validation: str) -> tuple[Wishes, Sequence[str]]:
 
 
 def _fields(body: bytes) -> tuple[_Body, Sequence[str]]:
-    """Return what is known of the body, and what is wrong with the rest."""
+    """Return the known fields of the body, and the problems of others."""
     twice: list[str] = []
 
     def unique(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -78,7 +78,7 @@ def _fields(body: bytes) -> tuple[_Body, Sequence[str]]:
         return dict(pairs)
 
     try:
-        # This one takes no NaN, and the other one tells what is there twice.
+        # This decoder refuses NaN, and the other one finds duplicate keys.
         msgspec.json.decode(body, type=dict[str, Any])
         given = json.loads(body, object_pairs_hook=unique)  # noqa: TID251 - msgspec has no hook
         known = {name: value for name, value in given.items() if name in _KNOWN}
@@ -93,6 +93,6 @@ def _fields(body: bytes) -> tuple[_Body, Sequence[str]]:
 
 
 def _told(exc: Exception) -> str:
-    """Return what a validator says, which names fields and types; others quote what was sent."""
+    """Return the message of a validator, which names fields and types; others quote the body."""
     told = isinstance(exc, msgspec.ValidationError)
     return misfits.told(exc) if told else "it cannot be decoded"
