@@ -1,4 +1,4 @@
-"""The ``penstock`` command: parse, run, say what went wrong in one line."""
+"""The ``penstock`` command: parse the arguments, run, and print errors in one line."""
 
 import importlib
 import os
@@ -13,8 +13,9 @@ from cli import commands, errors, goflags, loading, progress
 from toolkit.errors import PenstockError
 
 _FAILED: Final[Mapping[str, int]] = {"diff": 2, "check": 2}
-"""Exit codes of failures where 1 says something else: that there are differences, as for diff(1),
-``kubectl diff`` and ``flux diff``, or that something would be refused."""
+"""Exit codes of errors if 1 has another meaning: differences, as for diff(1), ``kubectl diff`` and
+``flux diff``, or refused objects.
+"""
 
 
 class _Verbs(click.Group):
@@ -30,7 +31,7 @@ class _Verbs(click.Group):
     def resolve_command(
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
-        """Read what follows the verb as Go's programs do (click)."""
+        """Parse the arguments after the verb as Go's programs do (click)."""
         name, command, rest = super().resolve_command(ctx, args)
         return name, command, goflags.adapt(ctx, command, rest) if command else rest
 
@@ -89,7 +90,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (click.Abort, KeyboardInterrupt):
         return 130
     except BrokenPipeError:
-        # The reader, `head` for example, has seen enough; nothing may be flushed at exit.
+        # The reader, for example `head`, has closed the pipe; do not flush at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 1
     except errors.DifferentError:
@@ -101,7 +102,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def _told(exc: click.ClickException, failed: int) -> int:
-    """Print what is wrong with the words; a verb alone asks for its help, as ``flux`` has it."""
+    """Print the error in the arguments; for a verb alone print its help, as ``flux`` does."""
     context = exc.ctx if isinstance(exc, click.exceptions.NoArgsIsHelpError) else None
     if context is not None and isinstance(context.command, click.Group):
         click.echo(exc.format_message())
@@ -111,7 +112,7 @@ def _told(exc: click.ClickException, failed: int) -> int:
 
 
 def _report(exc: Exception) -> None:
-    """Print every failure; an error that is not ours is a bug and keeps its traceback."""
+    """Print every error; one that is not ours is a bug and keeps its traceback."""
     failures = exc.exceptions if isinstance(exc, ExceptionGroup) else (exc,)
     for failure in failures:
         if not isinstance(failure, PenstockError):

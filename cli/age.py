@@ -36,7 +36,7 @@ def human(seconds: float) -> str:
 
 
 def since(timestamp: str, now: datetime) -> str:
-    """Return the age of an RFC 3339 time, ``<unknown>`` where there is none."""
+    """Return the age of an RFC 3339 time; ``<unknown>`` without a time."""
     if not timestamp:
         return "<unknown>"
     return human((now - parse_time(timestamp)).total_seconds())

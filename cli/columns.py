@@ -1,4 +1,4 @@
-"""What ``get`` shows of a kind between name and readiness, as ``flux get`` does.
+"""The columns of ``get`` between name and readiness, by kind, as in ``flux get``.
 
 A kind that is not listed has a revision, and can be suspended.
 """
@@ -19,7 +19,7 @@ from crds import (
 from toolkit.objects import Json, dig, key_of
 
 Column = tuple[str, Callable[[Json], str]]
-"""A header, and what stands below it for an object."""
+"""A header, and the function that returns the cell of an object."""
 
 
 def of(kind: str) -> tuple[Column, ...]:
@@ -43,7 +43,7 @@ def _source(obj: Json) -> str:
 
 
 SOURCE: Final[Column] = ("SOURCE", _source)
-"""What ``--show-source`` adds for kinds that apply."""
+"""The column that ``--show-source`` adds for appliers."""
 _REVISION: Final[Column] = ("REVISION", lambda obj: shorten(status.revision(obj)))
 _SUSPENDED: Final[Column] = ("SUSPENDED", lambda obj: str(status.suspended(obj)))
 COMMON: Final = (_REVISION, _SUSPENDED)

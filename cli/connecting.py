@@ -1,4 +1,4 @@
-"""Apply connection flags to what the kubeconfig says, as ``kubectl`` and ``flux`` do."""
+"""Apply connection flags to the kubeconfig, as ``kubectl`` and ``flux`` do."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -14,7 +14,7 @@ from toolkit.kube.client import Client
 
 
 def cluster(connection: Connection) -> config.ClusterConfig:
-    """Return where the API server is and who we are.
+    """Return the API server and the credentials.
 
     Raises:
         KubeConfigError: the kubeconfig cannot be read.
@@ -41,7 +41,7 @@ def acting(api: Client, connection: Connection) -> Client:
 
 
 def _configured(connection: Connection, given: Mapping[str, str]) -> config.ClusterConfig:
-    """Return what the kubeconfig says; without one, ``--server`` is enough."""
+    """Return the settings of the kubeconfig; without one, ``--server`` is enough."""
     try:
         return config.from_environment(
             connection.kubeconfig,

@@ -1,4 +1,4 @@
-"""What the user says about the cluster that a command works with."""
+"""The flags about the cluster of a command."""
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 class Connection:
     """Cluster, namespace and user that the flags name; ``timeout`` is in seconds.
 
-    ``user`` and ``groups`` are who to act as. ``flags`` are those that ``goflags`` has read.
+    ``user`` and ``groups`` are for impersonation. ``flags`` are those that ``goflags`` has parsed.
     """
 
     kubeconfig: str

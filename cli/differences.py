@@ -31,7 +31,7 @@ def _compared(old: str, new: str) -> Iterator[str]:
 
 
 def _text(value: str) -> str:
-    """Return the text that a value is, or nothing if it is none that can be told line by line."""
+    """Return the text of a value; empty if it cannot be compared line by line."""
     if not value.startswith('"'):
         return ""
     try:

@@ -20,7 +20,7 @@ from toolkit.kube import errors as kube_errors
 
 
 class CommandError(errors.PenstockError):
-    """A command cannot do what it was asked for."""
+    """A command cannot do what the user asked for."""
 
 
 class UsageError(CommandError):
@@ -58,11 +58,12 @@ _REMEDIES: Final = (
 
 
 _DENIED: Final = "denied the request"
-"""How an API server tells that an admission webhook or policy refuses (``admission/errors``)."""
+"""The text of an API server for a denial by an admission webhook or policy (``admission/errors``).
+"""
 
 
 def explain(error: errors.PenstockError) -> str:
-    """Return the message and, where one is known, what to do about it."""
+    """Return the message with a remedy, if one is known."""
     if isinstance(error, kube_errors.ForbiddenError) and _DENIED in str(error):
         return str(error)  # the gate tells its own remedy, and no right would help
     for kind, remedy in _REMEDIES:

@@ -33,12 +33,12 @@ CONNECTING: Final[Mapping[str, bool]] = MappingProxyType(
         "--token": True,
         "--client-certificate": True,
         "--client-key": True,
-        # whom to act as, beside --as and --as-group
+        # the identity for impersonation, besides --as and --as-group
         "--as-uid": True,
         "--as-user-extra": True,
     }
 )
-"""Flags that say how to connect, each with whether it takes a value."""
+"""Flags for the connection; the value tells whether the flag takes a value."""
 
 IGNORED: Final[Mapping[str, bool]] = MappingProxyType(
     {
@@ -66,7 +66,7 @@ _SESSION: Final[Mapping[str, bool]] = MappingProxyType(
         ("--kubeconfig", "--context", "--namespace", "-n", "--timeout", "--as", "--as-group"), True
     )
 )
-"""Flags of all commands that ask a cluster; others do without them."""
+"""Flags of all commands that contact a cluster; other commands ignore them."""
 _SHARED: Final[Mapping[str, bool]] = {**CONNECTING, **IGNORED, **_SESSION}
 
 
@@ -80,7 +80,7 @@ class _Given:
 
 
 def forward(args: Sequence[str]) -> list[str]:
-    """Return the words with the shared flags before the verb behind everything else.
+    """Return the words with the shared flags before the verb moved to the end.
 
     Raises:
         UsageError: (click) the value of a flag is missing.
@@ -112,9 +112,9 @@ def adapt(context: click.Context, command: click.Command, args: Sequence[str]) -
 def _behind(
     args: Sequence[str], own: Mapping[str, bool], movable: Mapping[str, bool]
 ) -> tuple[list[str], list[str]] | None:
-    """Return a group's own flags, and the rest with movable flags behind everything else.
+    """Return a group's own flags, and the rest with movable flags at the end.
 
-    Returns nothing where no command is named after the flags.
+    Returns None if no command follows the flags.
     """
     known = {**movable, **own}
     rest, kept, moved = list(args), list[str](), list[str]()
@@ -163,7 +163,7 @@ def current() -> Mapping[str, Sequence[str]]:
 
 @dataclass(frozen=True, slots=True)
 class _Reading:
-    """What is known about the flags of a command, and the connection flags that were taken."""
+    """The flags of a command, and the connection flags that were removed."""
 
     options: Mapping[str, click.Option]
     shared: Mapping[str, bool]
@@ -197,7 +197,7 @@ class _Reading:
 
 
 def _switch(option: click.Option, name: str, value: str) -> Iterator[str]:
-    """Yield what says the same to click; nothing where the flag is off already."""
+    """Yield the equivalent words for click; nothing if the flag is off already."""
     wanted = _BOOLEANS.get(value)
     if wanted is None:
         yield f"{name}={value}"  # click tells that it takes no value

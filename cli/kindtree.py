@@ -1,8 +1,8 @@
-"""Subcommands by kind, made from ``crds.KINDS``: a new kind is a new row there and nothing here.
+"""Subcommands by kind, generated from ``crds.KINDS``: a new kind only needs a row there.
 
-Sources hang below ``source`` (``sources`` for `get`) and the kinds of images below ``image``,
-under the short words that Flux uses (``git`` for GitRepository), all others directly below the
-verb. Every name by which the API server knows a kind, singular, plural or short, is an alias.
+Sources are below ``source`` (``sources`` for `get`) and the kinds of images below ``image``, with
+the short names of Flux (``git`` for GitRepository); all others are directly below the verb. Every
+name by which the API server knows a kind, singular, plural or short, is an alias.
 """
 
 from collections.abc import Callable, Iterable, Mapping
@@ -20,12 +20,12 @@ AnyKind = Kind[Any]
 KINDS: Final = tuple(kind for kind in ALL if "fluxcd" in kind.categories)
 """The kinds that are shown: policies have no status."""
 RECONCILED: Final = tuple(kind for kind in KINDS if kind is not EXTERNAL_ARTIFACT)
-"""The kinds that can be asked for a pass, and suspended: an ExternalArtifact is its maker's."""
+"""Kinds that can be reconciled and suspended; an ExternalArtifact is its author's."""
 APPLIERS: Final = "fluxcd-appliers"
 """Category of the kinds that keep an inventory."""
 
 NOTIFICATIONS: Final = "fluxcd-notifications"
-"""Category of the kinds that announce events, and take what others announce."""
+"""Category of the kinds that send and receive notifications."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -70,7 +70,7 @@ class AliasGroup(click.Group):
         self._aliases: dict[str, str] = {}
 
     def add_aliases(self, command: click.Command, names: Iterable[str]) -> None:
-        """Let ``names`` mean ``command`` too."""
+        """Make ``names`` aliases of ``command``."""
         self._aliases.update({name: str(command.name) for name in names})
 
     def get_command(self, ctx: click.Context, cmd_name: str) -> click.Command | None:
@@ -120,7 +120,7 @@ def _group(group: AliasGroup, home: Home, *, plural: bool) -> AliasGroup:
 
 
 def attach_artifacts(group: AliasGroup, homes: Mapping[Home, AliasGroup]) -> None:
-    """Let ``artifact generator``, as ``flux`` has it, mean ``source artifactgenerator`` too."""
+    """Make ``artifact generator``, as in ``flux``, an alias of ``source artifactgenerator``."""
     command = homes[SOURCE].commands[ARTIFACT_GENERATOR.singular]
     artifacts = AliasGroup("artifact", help="Kinds that make artifacts.", no_args_is_help=True)
     artifacts.add_command(command, "generator")
@@ -138,7 +138,7 @@ def attach_appliers(group: AliasGroup, make: Callable[[AnyKind, str], click.Comm
 
 
 def names(kind: AnyKind) -> tuple[str, ...]:
-    """Return every word that means the kind."""
+    """Return every name of the kind."""
     short = (_short(kind),) if status.is_source(kind) else ()
     words = (kind.singular, kind.plural, *kind.short_names, *short)
     flux = _FLUX_WORDS.get(kind.singular, kind.singular)
@@ -146,7 +146,7 @@ def names(kind: AnyKind) -> tuple[str, ...]:
 
 
 def find(word: str) -> AnyKind | None:
-    """Return the kind that ``word`` means, also written as ``plural.group``."""
+    """Return the kind with the name ``word``, also in the form ``plural.group``."""
     name, _, group = word.lower().partition(".")
     for kind in KINDS:
         if name in names(kind) and group in ("", kind.group, kind.api_version):
@@ -155,10 +155,10 @@ def find(word: str) -> AnyKind | None:
 
 
 def require(word: str) -> AnyKind:
-    """Return the kind that ``word`` means.
+    """Return the kind with the name ``word``.
 
     Raises:
-        UsageError: it means none.
+        UsageError: there is none.
     """
     kind = find(word)
     if kind is None:
@@ -174,7 +174,7 @@ def spelled(kind: AnyKind) -> str:
 
 
 def article(kind: AnyKind) -> str:
-    """Return the indefinite article that goes before the kind."""
+    """Return the indefinite article of the kind."""
     return "an" if kind.kind[0] in "AEIOU" else "a"
 
 

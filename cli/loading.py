@@ -11,16 +11,16 @@ from typing import Any
 
 
 class Later:
-    """Stands for a module until something of it is asked for: help needs no HTTP client.
+    """Represents a module until one of its attributes is used: help needs no HTTP client.
 
-    Type checkers see the module itself, which is imported for them alone.
+    Type checkers see the module itself, which is imported only for them.
     """
 
     def __init__(self, name: str) -> None:
         self._name = name
 
     def __getattr__(self, name: str) -> Any:
-        """Import the module, and return what has the name in it."""
+        """Import the module, and return the attribute of the name."""
         with uncollected():
             return getattr(importlib.import_module(self._name), name)
 

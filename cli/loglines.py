@@ -1,8 +1,8 @@
-"""The controllers' JSON log lines: parsed, filtered, printed for people. Pure.
+"""Parse, filter and format the controllers' JSON log lines. Pure.
 
 Keys are Flux's: ``ts``, ``level``, ``msg``, ``error``, ``controllerKind``, ``name``, ``namespace``.
-A line about a pass is printed as Flux prints it. Any other one, such as a denial, says what it is
-about in fields of its own, which follow the message.
+A line about a reconciliation is printed as Flux prints it. Other lines, such as a denial, have
+fields of their own, which follow the message.
 """
 
 import json
@@ -18,7 +18,7 @@ from toolkit.objects import Json, dig
 LEVELS: Final = ("debug", "info", "error")
 _TOLD: Final = frozenset({"ts", "level", "msg", "error", "stacktrace"})
 _AUDITED: Final = (("verb",), ("requestURI",), ("responseStatus", "code"), ("user", "username"))
-"""What is shown of an event of ``audit.k8s.io``."""
+"""The shown fields of an event of ``audit.k8s.io``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,7 +35,7 @@ class Line:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which lines to show; an empty field lets everything pass. Kinds compare without case."""
+    """The lines to show; an empty field matches everything. Kinds compare without case."""
 
     kind: str = ""
     name: str = ""
@@ -85,7 +85,7 @@ def parse(text: str) -> Line | None:
 
 
 def _details(fields: Json) -> Iterator[str]:
-    """Return ``key=value`` of what a line says beside its message, unless it is about a pass."""
+    """Return ``key=value`` of the other fields of a line, unless it is about a reconciliation."""
     if fields.get("controllerKind"):
         return
     for key, value in fields.items():
@@ -106,6 +106,6 @@ def render(line: Line) -> str:
     """Return ``time level Kind/name.namespace - message``, as ``flux logs`` prints it."""
     where = f"{line.kind}/{line.name}.{line.namespace} - " if line.kind and line.name else ""
     head = " ".join(part for part in (line.time, line.level) if part)
-    # A line break that a message brought along begins no line of the log.
+    # A line break inside a message must not begin a line of the log.
     text = printable(f"{head} {where}{line.message}".strip(), keep="\n\t")
     return text.replace("\n", "\n  ")

@@ -1,4 +1,4 @@
-"""Where log lines come from: files of a local ``penstock up``, or pods of the cluster."""
+"""Sources of log lines: files of a local ``penstock up``, or pods of the cluster."""
 
 import asyncio
 from collections.abc import AsyncIterator, Mapping
@@ -19,12 +19,12 @@ _POD: Final = GroupVersionKind("", "v1", "Pod")
 _ENDED: Final = frozenset({"Failed", "Succeeded"})
 
 Source: TypeAlias = AsyncIterator["str | errors.FailedError"]
-"""Lines, and at the end perhaps why there are no more."""
+"""Lines, and at the end perhaps the reason why there are no more."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Extent:
-    """How much of each log: the last lines (-1 for all), what is younger, what is still to come.
+    """The part of each log: the last lines (-1 for all), younger lines, and future lines.
 
     ``since`` is in seconds, ``since_time`` is RFC 3339; both are for pods.
     """
@@ -35,7 +35,7 @@ class Extent:
     since_time: str = ""
 
     def query(self) -> Mapping[str, str]:
-        """Return what the API server is asked (``PodLogOptions``)."""
+        """Return the query for the API server (``PodLogOptions``)."""
         asked = {"tailLines": str(self.tail)} if self.tail >= 0 else {}
         if self.follow:
             asked["follow"] = "true"
@@ -47,7 +47,7 @@ class Extent:
 
 
 async def of_file(path: Path, extent: Extent) -> Source:
-    """Give the last lines of a file, then what is appended to it."""
+    """Yield the last lines of a file, then appended lines."""
     tail = extent.tail
     with path.open(errors="replace") as stream:
         lines = await asyncio.to_thread(stream.readlines)
@@ -55,7 +55,7 @@ async def of_file(path: Path, extent: Extent) -> Source:
             yield line
         partial = ""
         while extent.follow:
-            # A file tells nobody that it grew (inotify needs a library); looking is cheap.
+            # Growth of a file causes no event (inotify needs a library); polling is cheap.
             partial += stream.read()
             *whole, partial = partial.split("\n")
             for line in whole:

@@ -1,4 +1,4 @@
-"""Whether the namespace exists that a command finds nothing in."""
+"""Check whether a namespace exists if a command finds nothing in it."""
 
 from cli import errors, session
 from toolkit.kube import errors as kube_errors

@@ -1,7 +1,7 @@
-"""Events of the API server about objects: found, followed, and as a table.
+"""Events of the API server about objects: list, follow, and format.
 
-A source's events are those of whatever is built from it, too: ``of_object`` climbs to the sources.
-Three APIs have written events, which have their time in different fields.
+The events of a source also concern the objects that are built from it: ``of_object`` adds them.
+Three APIs have written events, with the time in different fields.
 """
 
 from collections.abc import Iterable
@@ -57,7 +57,7 @@ async def found(opened: session.Session, query: Query) -> list[Json]:
 async def follow(
     opened: session.Session, query: Query, *, namespaces: bool, header: bool, fmt: str
 ) -> None:
-    """Print the events that there are, then each that comes, until interrupted."""
+    """Print the existing events, then new ones, until interrupted."""
     places = await _places(opened, query.about) if query.about else None
     known = await found(opened, query)
     lines = table.Stream(_header(namespaces=namespaces), show_header=header)

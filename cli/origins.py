@@ -1,7 +1,7 @@
-"""What an object is made from: references to its sources, nearest first. Pure.
+"""The sources of an object: references, nearest first. Pure.
 
-An ImagePolicy is made from an ImageRepository. A HelmRelease with ``spec.chart`` is made from the
-HelmChart that its controller creates, and a HelmChart from a source of its own.
+The source of an ImagePolicy is an ImageRepository. That of a HelmRelease with ``spec.chart`` is the
+HelmChart that its controller creates, and a HelmChart has a source of its own.
 """
 
 from collections.abc import Iterator
@@ -17,7 +17,7 @@ _DERIVED: Final = frozenset({HELM_CHART.kind})
 
 
 def references(obj: Json) -> tuple[tuple[str, ObjectKey], ...]:
-    """Return kind and place of what an object is made from."""
+    """Return kind and key of the sources of an object."""
     own = key_of(obj)
     if obj.get("kind") == HELM_RELEASE.kind:
         found = _chart(obj)
@@ -37,7 +37,7 @@ def references(obj: Json) -> tuple[tuple[str, ObjectKey], ...]:
 
 
 def made_from_others(kind: Kind[Any]) -> bool:
-    """Tell whether objects of a kind refer to what they are made from."""
+    """Tell whether objects of a kind have sources."""
     return kind is not IMAGE_REPOSITORY and (not status.is_source(kind) or derived(kind.kind))
 
 

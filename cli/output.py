@@ -51,7 +51,7 @@ class _Dumper(yaml.SafeDumper):
     """Writes text of several lines as a block, and no aliases."""
 
     def ignore_aliases(self, data: Any) -> bool:  # noqa: ARG002 -- PyYAML's signature
-        """Repeat what occurs twice: anchors help no reader of manifests."""
+        """Write no anchors, which make manifests hard to read."""
         return True
 
 

@@ -11,7 +11,7 @@ _SIGNS: Final = {"added": "+", "removed": "-", "changed": "~"}
 
 
 def lines(plan: Json) -> Iterator[str]:
-    """Yield what the subresources ``diff`` and ``plan`` of an inventory tell."""
+    """Yield the lines for an answer of the subresources ``diff`` and ``plan`` of an inventory."""
     for change in plan.get("changes") or ():
         place = "/".join(part for part in (change.get("namespace"), change["name"]) if part)
         yield f"► {change['kind']}/{place} {change['action']}"

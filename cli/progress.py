@@ -1,7 +1,7 @@
-"""The lines in which a command tells what it does, on stderr, with Flux's symbols.
+"""Progress messages of commands, on stderr, with Flux's symbols.
 
-Results go to stdout and nowhere else, so a pipe sees only them. Symbols have a colour on a
-terminal, unless ``NO_COLOR`` is set (no-color.org).
+Results go only to stdout, so a pipe gets nothing else. Symbols have a colour on a terminal, unless
+``NO_COLOR`` is set (no-color.org).
 """
 
 import os
@@ -13,7 +13,7 @@ from cli.terminal import printable
 
 
 def action(text: str) -> None:
-    """Announce what is done next: ``►``."""
+    """Announce the next action: ``►``."""
     _say("►", text)
 
 
@@ -23,7 +23,7 @@ def success(text: str) -> None:
 
 
 def waiting(text: str) -> None:
-    """Tell what is waited for: ``◎``."""
+    """Report what the command waits for: ``◎``."""
     _say("◎", text)
 
 

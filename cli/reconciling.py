@@ -18,10 +18,10 @@ from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Goal:
-    """What is waited for, beside Ready for the generation.
+    """The condition to wait for, besides Ready for the generation.
 
-    The answer to ``requested``; another revision than ``beyond``. ``patient`` waits on after a
-    failure, because the controller tries again, unless it says that it does not.
+    ``requested``: the answer to this request. ``beyond``: another revision than this. ``patient``:
+    wait on after a failure, because the controller tries again, unless the object is stalled.
     """
 
     requested: str = ""
@@ -40,10 +40,10 @@ async def request(
     also: Iterable[str] = (),
     patient: bool = False,
 ) -> Json:
-    """Ask for one reconciliation and return the object once that has succeeded.
+    """Request one reconciliation and return the object when it has succeeded.
 
-    ``also`` are further annotations to set to the moment of the request. An object that nobody
-    reconciles is returned as it is. ``patient`` is as in ``Goal``.
+    ``also`` are further annotations to set to the time of the request. An object without a
+    controller is returned unchanged. ``patient`` is as in ``Goal``.
 
     Raises:
         UsageError: the object is suspended or does not exist.
@@ -75,10 +75,10 @@ async def catch_up(
     *,
     patient: bool = False,
 ) -> Json:
-    """Return a Kustomization once it is at the revision that its source has.
+    """Return a Kustomization when it has applied the revision of its source.
 
-    A controller hears of sources by a watch of its own, so it may answer a request with the
-    revision before. Of other kinds, and of several sources, no revision tells.
+    A controller watches sources separately, so it may answer a request with the revision before.
+    For other kinds, and for several sources, the revision cannot be compared.
 
     Raises:
         FailedError, DeadlineError: as for ``wait``.
@@ -117,10 +117,10 @@ async def live(opened: session.Session, kind: Kind[Any], key: ObjectKey, *, verb
 async def wait(
     opened: session.Session, kind: Kind[Any], key: ObjectKey, goal: Goal = _READY
 ) -> Json:
-    """Return the object once it is Ready for its generation, and as the goal says.
+    """Return the object when it is Ready for its generation, and fulfils the goal.
 
     Raises:
-        FailedError: it failed; the message is the object's own.
+        FailedError: it failed; the message is the object's.
     """
     progress.waiting(f"waiting for {kind.kind} reconciliation")
     told = ""
@@ -151,7 +151,7 @@ async def wait(
 
 
 def _reached(kind: Kind[Any], obj: Json) -> str:
-    """Return what a reconciliation has led to, in words."""
+    """Return the result of a reconciliation for a message."""
     if kindtree.home_of(kind) == kindtree.IMAGE:
         return status.readiness(obj).message
     if not status.revision(obj):  # a Receiver, whose message has a path that is half a secret

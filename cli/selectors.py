@@ -1,4 +1,4 @@
-"""Which objects a command means: ``--status-selector ready=false``, ``Kind/name``, ``--for``."""
+"""Selectors of objects: ``--status-selector ready=false``, ``Kind/name``, ``--for``."""
 
 from dataclasses import dataclass
 

@@ -19,12 +19,12 @@ _LARGEST: Final = 1 << 20
 
 
 def timeout(text: str) -> Callable[[Function], Function]:
-    """Return the option ``--timeout``, in seconds; ``text`` says of what."""
+    """Return the option ``--timeout``, in seconds; ``text`` is its subject."""
     return click.option("--timeout", type=age.DURATION, default="5m", show_default=True, help=text)
 
 
 def ca_file(text: str) -> Callable[[Function], Function]:
-    """Return the option ``--ca-file``; ``text`` says whose authority it is."""
+    """Return the option ``--ca-file``; ``text`` names the server of the certificate."""
     return click.option("--ca-file", type=FILE, help=text)
 
 
@@ -38,10 +38,10 @@ def known_hosts_file(function: Function) -> Function:
 
 
 def content(file: Path | None) -> bytes:
-    """Return what is in a file with a key or a certificate; nothing where none is named.
+    """Return the content of a file with a key or a certificate; empty without a file.
 
     Raises:
-        UsageError: it cannot be read, or is neither by its size.
+        UsageError: it cannot be read, or is too large.
     """
     if file is None:
         return b""

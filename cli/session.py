@@ -1,4 +1,4 @@
-"""How a command reaches the cluster: the options that all of them share, and one event loop.
+"""The session of a command with the cluster: shared options, and one event loop.
 
 The namespace is the first of: ``--namespace``, ``PENSTOCK_NAMESPACE``, ``FLUX_SYSTEM_NAMESPACE``,
 the kubeconfig context's own (``default`` counts as not set), ``flux-system``.
@@ -36,7 +36,7 @@ class Session:
 
 
 def options(function: Function) -> Function:
-    """Add the options of every command that asks a cluster: where it is, and as whom to ask."""
+    """Add the options of every command that contacts a cluster: its address, and the identity."""
     for option in reversed(
         (
             click.option("-n", "--namespace", default="", help="Namespace of the objects."),
@@ -94,7 +94,7 @@ def namespace(wanted: str, of_context: str) -> str:
 
 
 def offline_namespace(connection: Connection) -> str:
-    """Return the namespace to work in, where no cluster is asked and no kubeconfig is needed."""
+    """Return the namespace for a command that needs neither a cluster nor a kubeconfig."""
     from cli import connecting  # noqa: PLC0415 - as in `run`
 
     try:
@@ -105,7 +105,7 @@ def offline_namespace(connection: Connection) -> str:
 
 
 def placed(connection: Connection, namespace: str) -> Connection:
-    """Return the same connection, to work in a namespace whatever else is said of one."""
+    """Return the same connection for another namespace."""
     return replace(connection, namespace=namespace)
 
 

@@ -1,6 +1,6 @@
-"""What a Flux object says about itself: revision, suspended, ready, message. Pure.
+"""The status of any Flux object: revision, suspended, ready, message. Pure.
 
-Works on any kind: the first path that holds a revision is taken, so a new kind needs no branch.
+The revision is read from the first path that exists, so a new kind needs no branch.
 """
 
 from collections.abc import Mapping
@@ -20,7 +20,7 @@ _STATIC: Final = {
     ALERT.kind: "Alert is read when an event comes",
     PROVIDER.kind: "Provider has not sent an event yet",
 }
-"""Kinds that nobody reconciles, and what they say before anything happened."""
+"""Kinds without a controller, and their message before any event."""
 SOURCES: Final = "fluxcd-sources"
 """Category of the kinds that produce artifacts."""
 
@@ -43,7 +43,7 @@ class Readiness:
 
 
 def condition(obj: Json, kind: str) -> Mapping[str, Any]:
-    """Return the condition of that type, an empty mapping where there is none."""
+    """Return the condition of a type; an empty mapping if there is none."""
     for row in dig(obj, "status", "conditions", default=()):
         if row.get("type") == kind:
             return dict(row)
@@ -73,7 +73,7 @@ def readiness(obj: Json) -> Readiness:
 
 
 def revision(obj: Json) -> str:
-    """Return the revision that is stored or applied, empty where there is none."""
+    """Return the stored or applied revision; empty if there is none."""
     for path in _REVISIONS:
         value = dig(obj, *path)
         if value:
@@ -85,7 +85,7 @@ def revision(obj: Json) -> str:
 
 
 def suspended(obj: Json) -> bool:
-    """Tell whether ``spec.suspend`` is set, or the annotation that stands for it."""
+    """Tell whether ``spec.suspend`` is set, or the equivalent annotation."""
     if obj.get("kind") == ARTIFACT_GENERATOR.kind:
         return str(dig(obj, "metadata", "annotations", SWITCH, default="")).lower() == "disabled"
     return bool(dig(obj, "spec", "suspend", default=False))
@@ -99,7 +99,7 @@ def suspension(kind: Kind[Any], *, suspend: bool) -> Json:
 
 
 def static(obj: Json) -> bool:
-    """Tell whether nobody reconciles the object, but reads it when it is used (flux2 isStatic)."""
+    """Tell whether the object is only read and never reconciled (flux2 isStatic)."""
     if obj.get("kind") == HELM_REPOSITORY.kind:
         return bool(dig(obj, "spec", "type") == "oci")
     return obj.get("kind") in _STATIC
@@ -111,9 +111,10 @@ def is_source(kind: Kind[Any]) -> bool:
 
 
 def observed(obj: Json) -> bool:
-    """Tell whether the controller has seen the present generation.
+    """Tell whether the controller has observed the current generation.
 
-    Kinds that nobody reconciles, such as ExternalArtifact, do not say; all others begin with -1.
+    Kinds without a controller, such as ExternalArtifact, have no such field; all others begin with
+    -1.
     """
     seen = dig(obj, "status", "observedGeneration", default=None)
     return seen is None or bool(seen == dig(obj, "metadata", "generation", default=0))
@@ -129,9 +130,9 @@ def settled(obj: Json, *, requested: str = "") -> bool:
 
 
 def failed(obj: Json, *, requested: str = "") -> bool:
-    """Tell whether the present generation, or the request, was answered by a failure.
+    """Tell whether the current generation, or the request, has failed.
 
-    An object that waits for a dependency has not failed: it goes on by itself.
+    An object that waits for a dependency has not failed: it continues by itself.
     """
     if requested and dig(obj, "status", "lastHandledReconcileAt") != requested:
         return False

@@ -53,7 +53,7 @@ class Stream:
         self._width = terminal() if width is None else width
 
     def fit(self, rows: Iterable[Sequence[str]]) -> None:
-        """Make the columns wide enough for rows that are known to come."""
+        """Widen the columns for rows that are printed later."""
         for row in rows:
             lengths = (len(_one_line(cell)) for cell in row)
             self._widths = [max(pair) for pair in zip(self._widths, lengths, strict=True)]
@@ -68,7 +68,7 @@ class Stream:
 
 
 def terminal() -> int:
-    """Return the width of the terminal that is printed to, or 0 if it is none."""
+    """Return the width of the terminal, or 0 without a terminal."""
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 

@@ -1,8 +1,8 @@
-"""Text that others wrote, for a terminal.
+"""Sanitize text of others for a terminal.
 
-A message of a tenant's object, a name in a repository or a line of a log may hold what a terminal
-obeys: escapes that colour, move, or hide what is printed, and marks that turn the direction of a
-line. ``kubectl`` leaves them out of its tables, too. What is for programs (``-o json``) keeps them.
+A message of a tenant's object, a name in a repository or a line of a log may contain control
+characters: escapes that colour, move, or hide output, and marks that change the direction of a
+line. ``kubectl`` removes them from its tables, too. Output for programs (``-o json``) keeps them.
 """
 
 import unicodedata

@@ -38,9 +38,9 @@ async def changes(
     name: str = "",
     label_selector: str = "",
 ) -> AsyncGenerator[Change, None]:
-    """Give the objects that are there, then every change, without an end.
+    """Yield the existing objects, then every change, without an end.
 
-    After a lost connection it lists again and gives only what it has not given before.
+    After a lost connection it lists again and yields only new changes.
     """
     query = {"labelSelector": label_selector}
     if name:
@@ -62,7 +62,7 @@ async def changes(
 
 
 def _compared(seen: dict[str, Json], page: Json, gvk: GroupVersionKind) -> list[Change]:
-    """Return how a fresh list differs from what was given, and remember it."""
+    """Return how a new list differs from the yielded objects, and store it."""
     items = {str(dig(item, "metadata", "uid")): item for item in page.get("items") or ()}
     found = [Change(type="DELETED", object=old) for uid, old in seen.items() if uid not in items]
     for uid, item in items.items():
@@ -112,12 +112,12 @@ async def until(
     *,
     what: str,
 ) -> Json | None:
-    """Return the object (``None`` once deleted) as soon as ``verdict`` says so.
+    """Return the object (None if deleted) when ``verdict`` returns true.
 
-    ``verdict`` may raise to end the waiting.
+    ``verdict`` may raise to end the wait.
 
     Raises:
-        DeadlineError: that was not so within the session's timeout; ``what`` starts the message.
+        DeadlineError: it takes longer than the session's timeout; ``what`` starts the message.
     """
     latest: Json | None = None
     stream = changes(opened.api, ref.gvk, ref.namespace, name=ref.name)
@@ -133,10 +133,10 @@ async def until(
 
 
 async def gone(opened: session.Session, ref: ObjectRef) -> None:
-    """Return as soon as there is no such object.
+    """Return when there is no such object.
 
     Raises:
-        DeadlineError: there is one at the end of the session's timeout.
+        DeadlineError: it still exists at the end of the session's timeout.
     """
     path = (await opened.api.mapper.resource(ref.gvk)).path(namespace=ref.namespace)
     query = {"fieldSelector": f"metadata.name={ref.name}"}

@@ -1,4 +1,4 @@
-"""The aggregated API, as the commands ask it: paths, tables, and whether it is there at all."""
+"""Requests of commands to the aggregated API: paths, tables, and whether it is served."""
 
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
@@ -16,12 +16,12 @@ _TABLE: Final = "application/json;as=Table;v=v1;g=meta.k8s.io,application/json"
 Complete = Callable[[Json], Awaitable[None]]
 """Changes the cells of a ``Table`` whose rows carry whole objects."""
 _AWAY: Final = frozenset({404, 503})
-"""Not installed here, or not up, if no reason is told: what is not there for ours has one."""
+"""Without a reason it is not installed here, or not up; our own 404s have a reason."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listing:
-    """What to list, and how to print it."""
+    """The list to show, and its format."""
 
     plural: str
     name: str = ""
@@ -33,7 +33,7 @@ class Listing:
 
 
 def path(plural: str, namespace: str = "", name: str = "", subresource: str = "") -> str:
-    """Return the path of a collection, an object, or what is below it."""
+    """Return the path of a collection, an object, or its subresource."""
     parts = [ROOT]
     if namespace:
         parts.append(f"namespaces/{mapper.segment(namespace)}")
@@ -88,11 +88,11 @@ async def read(
     query: dict[str, str] | None = None,
     accept: str = "application/json",
 ) -> bytes:
-    """Read what is served at a path.
+    """Read the answer at a path.
 
     Raises:
         UsageError: the named object does not exist, or is of another kind.
-        FailedError: the aggregated API is not there.
+        FailedError: the aggregated API is not served.
     """
     try:
         return await opened.api.read(where, query=query or {}, accept=accept)
@@ -113,7 +113,7 @@ async def read(
 
 
 async def read_if_served(opened: session.Session, where: str) -> Json | None:
-    """Return what is served at a path, None where it is not or we may not see it."""
+    """Return the answer at a path; None if it is not served or the user may not read it."""
     try:
         return await opened.api.request("GET", where)
     except kube_errors.ForbiddenError:

@@ -1,5 +1,5 @@
-"""GitOps without Git: artifacts in a registry, pushed, pulled, tagged, listed, compared and signed.
+"""GitOps without Git: push, pull, tag, list, compare and sign artifacts in a registry.
 
-An address and local files come in; a digest comes out. The forms are Flux's (``document``), so that
-either tool reads what the other pushed. Open ``pushing`` first.
+Input: an address and local files. Output: a digest. The formats are Flux's (``document``), so that
+either tool can read artifacts of the other. Open ``pushing`` first.
 """

@@ -1,7 +1,7 @@
-"""How the command line signs in at a registry: ``--creds``, ``--provider``, docker's config.json.
+"""Credentials of the command line for a registry: ``--creds``, ``--provider``, config.json.
 
-No program is run, so a login that a credential helper keeps (``credsStore``, ``credHelpers``) is
-not read; where docker's file says that there is one, the error names ``--creds`` and the remedy.
+No program is run, so logins in a credential helper (``credsStore``, ``credHelpers``) are not read.
+If docker's file names a helper, the error names ``--creds`` as the remedy.
 """
 
 import os
@@ -26,7 +26,7 @@ from toolkit.remote.oci.publisher import Publisher
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What the user said about signing in; ``timeout`` is in seconds, for each request."""
+    """The flags about credentials; ``timeout`` is in seconds per request."""
 
     credentials: str = field(default="", repr=False)
     provider: str = flags.PROVIDERS[0]
@@ -48,11 +48,11 @@ class Access:
 
 @asynccontextmanager
 async def opened(access: Access, repository: Repository) -> AsyncIterator[Publisher]:
-    """Give the registry of a repository, signed in.
+    """Yield the registry of a repository, with credentials.
 
     Raises:
-        UsageError: what the user said, or docker's file, cannot be used.
-        RegistryAuthError: the registry refuses us; the message says what was tried.
+        UsageError: the flags, or docker's file, are invalid.
+        RegistryAuthError: the registry refuses the credentials; the message says which were used.
     """
     async with Http() as http:
         endpoint, tried = await _signed_in(access, repository, http)
@@ -63,7 +63,7 @@ async def opened(access: Access, repository: Repository) -> AsyncIterator[Publis
 
 
 async def _signed_in(access: Access, repository: Repository, http: Http) -> tuple[Endpoint, str]:
-    """Return how to prove who we are, and what to tell of it where that is refused."""
+    """Return the credentials, and a hint for the error if they are refused."""
     endpoint = Endpoint(plain_http=access.insecure, ca=access.ca)
     if access.provider != flags.PROVIDERS[0]:
         if access.insecure:

@@ -1,4 +1,4 @@
-"""Where an artifact is: ``oci://<host>/<name>[:<tag>][@<digest>]``, as ``flux`` writes it."""
+"""The address of an artifact: ``oci://<host>/<name>[:<tag>][@<digest>]``, as in ``flux``."""
 
 from dataclasses import dataclass
 
@@ -20,7 +20,7 @@ class Address:
 
     @property
     def reference(self) -> str:
-        """Return what to ask the registry for: a digest before a tag, else ``latest``."""
+        """Return the reference to resolve: the digest, else the tag, else ``latest``."""
         return self.digest or self.tag or LATEST
 
     def __str__(self) -> str:
@@ -63,5 +63,5 @@ def require_tag(address: Address, url: str) -> Address:
 
 
 def _shown(url: str) -> str:
-    """Return what is typed without a password that may be in it."""
+    """Return the typed address without a password."""
     return ascii(url.rpartition("@")[2] if "sha" not in url else url)[1:-1][:200]

@@ -65,10 +65,10 @@ def make(content: Content, annotations: Mapping[str, str]) -> Document:
 def annotations(
     source: str, revision: str, pairs: Iterable[str], *, now: datetime
 ) -> dict[str, str]:
-    """Return what the artifact says of itself; ``pairs`` are the user's own, as ``key=value``.
+    """Return the annotations of the artifact; ``pairs`` are the user's own, as ``key=value``.
 
     Raises:
-        UsageError: one is not such a pair.
+        UsageError: a pair is invalid.
     """
     made = {CREATED: time(now), SOURCE: source, REVISION: revision}
     for pair in pairs:

@@ -51,7 +51,7 @@ def ignored(function: Function) -> Function:
 
 
 def signing(function: Function) -> Function:
-    """Add who signs, and where Sigstore is."""
+    """Add the flags for signers, and for Sigstore's services."""
     for option in reversed(
         (
             click.option(

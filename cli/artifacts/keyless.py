@@ -1,8 +1,8 @@
-"""Sign an artifact with an identity of an identity provider, by Sigstore's own signer.
+"""Sign an artifact with an identity of an identity provider, with Sigstore's signer.
 
-The identity is the token that is given, or the one that the CI gives to its jobs. Fulcio issues a
-certificate for it, and Rekor keeps the signature. Both are Sigstore's public ones, or those of a
-private instance, whose trusted root then says which of their answers count.
+The identity is the given token, or the one that the CI gives to its jobs. Fulcio issues a
+certificate for it, and Rekor stores the signature. Both are Sigstore's public services, or those of
+a private instance; then the trusted root of the instance verifies their answers.
 """
 
 import json
@@ -32,7 +32,7 @@ class Instance:
     trusted_root: Path | None = None
 
     def __post_init__(self) -> None:
-        """Refuse half of an instance: what one part makes, only its own root vouches for."""
+        """Require a complete instance, because only its own root can verify its services."""
         needed = (self.fulcio, self.rekor, self.trusted_root)
         if any((*needed, self.timestamps)) and not all(needed):
             raise errors.UsageError(
@@ -51,9 +51,9 @@ def sign(digest: str, identity: Identity, instance: Instance) -> bytes:
     """Return a bundle that signs the digest of an artifact; blocks.
 
     Raises:
-        CommandError: there is no identity, or a service of Sigstore cannot be had, or refuses.
+        CommandError: there is no identity, or a service of Sigstore cannot be reached, or refuses.
     """
-    # Sigstore's client takes a second of CPU to load, and nothing else needs it.
+    # Sigstore's client takes a second of CPU to load, and other commands do not need it.
     from sigstore import dsse, oidc  # noqa: PLC0415
     from sigstore import errors as refused  # noqa: PLC0415
     from sigstore import sign as signer  # noqa: PLC0415
@@ -72,13 +72,13 @@ def sign(digest: str, identity: Identity, instance: Instance) -> bytes:
         fulcio.ExpiredCertificate,
         fulcio.FulcioClientError,
         rekor.RekorClientError,
-        OSError,  # what its HTTP client raises
+        OSError,  # errors of its HTTP client
     ) as exc:
         raise errors.CommandError(f"cannot sign the artifact: {_said(exc)}") from exc
 
 
 def _token(identity: Identity) -> "IdentityToken":
-    """Return who signs: the token that was given, or that of the CI at hand."""
+    """Return the identity: the given token, or that of the CI."""
     from sigstore import oidc  # noqa: PLC0415  # as in `sign`
 
     if identity.token:

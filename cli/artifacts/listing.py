@@ -1,4 +1,4 @@
-"""The artifacts of a repository by their tags, with what they say of where they come from."""
+"""The artifacts of a repository by their tags, with their origins."""
 
 import asyncio
 from collections.abc import Iterable
@@ -16,7 +16,7 @@ from toolkit.remote.oci.registry import Registry
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Listed:
-    """A tag, and the artifact that it means now."""
+    """A tag, and its current artifact."""
 
     url: str
     digest: str
@@ -30,7 +30,7 @@ class Listed:
         return (*cells, self.created) if wide else cells
 
     def told(self) -> Json:
-        """Return what ``-o json`` prints, in the words of Flux's own metadata."""
+        """Return the JSON for ``-o json``, with the field names of Flux's metadata."""
         return {
             "url": f"oci://{self.url}",
             "digest": self.digest,
@@ -43,7 +43,7 @@ class Listed:
 async def artifacts(
     registry: Registry, repository: Repository, tags: Iterable[str]
 ) -> tuple[Listed, ...]:
-    """Return what the tags mean; a few are asked for at a time."""
+    """Return the artifacts of the tags; a few are requested at a time."""
     turn = asyncio.Semaphore(_AT_ONCE)
 
     async def look(tag: str) -> Listed:

@@ -18,19 +18,19 @@ from toolkit.errors import PenstockError
 
 STDIN: Final = "-"
 IGNORED: Final = ("*.jpg", "*.jpeg", "*.gif", "*.png", "*.wmv", "*.flv", "*.tar.gz", "*.zip")
-"""What ``flux push artifact`` leaves out, beside what belongs to version control."""
+"""Patterns that ``flux push artifact`` ignores, besides files of version control."""
 
 
 @contextmanager
 def packed(
     path: str, stdin: IO[bytes], *, ignored: Iterable[str], resolve: bool
 ) -> Iterator[Content]:
-    """Give the files as a gzipped tarball on the disk, for as long as the block runs.
+    """Yield the files as a gzipped tarball on disk, which exists during the block.
 
-    ``resolve`` is whether symbolic links become what they lead to; else they are left out.
+    With ``resolve``, symbolic links are replaced by their targets; otherwise they are left out.
 
     Raises:
-        UsageError: there is no such path, or its files cannot be packed.
+        UsageError: the path does not exist, or its files cannot be packed.
     """
     with TemporaryDirectory(prefix="penstock-artifact-") as name:
         room = Path(name)
@@ -94,7 +94,7 @@ def _links(source: Path) -> Iterator[Path]:
 
 
 def _copy(source: Path, into: Path, *, above: frozenset[Path]) -> None:
-    """Copy a directory with what its links lead to; a link to a directory above it has no end."""
+    """Copy a directory and the targets of its links; refuse a link to a parent directory."""
     real = source.resolve()
     if real in above:
         raise errors.UsageError(f"--resolve-symlinks: {source} leads back to {real}")

@@ -34,7 +34,7 @@ MAX_LAYER: Final = 1 << 30
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pulled:
-    """What was resolved, and the layer with its files on the disk."""
+    """The resolved digest, and the layer with its files on disk."""
 
     digest: str
     annotations: Mapping[str, str]
@@ -42,12 +42,12 @@ class Pulled:
 
     @property
     def source(self) -> str:
-        """Return where the files come from, if the artifact says so."""
+        """Return the source of the files, if the artifact states it."""
         return self.annotations.get(document.SOURCE, "")
 
     @property
     def revision(self) -> str:
-        """Return what they are there."""
+        """Return the revision of the source."""
         return self.annotations.get(document.REVISION, "")
 
 
@@ -81,10 +81,10 @@ def _layer(address: Address, manifest: Manifest) -> Descriptor:
 
 
 def write(layer: Path, into: Path) -> int:
-    """Write the files of a layer below a directory that is there; return how many.
+    """Write the files of a layer below an existing directory; return their number.
 
     Raises:
-        UsageError: a file cannot be written, or a link is on the way (rule 3).
+        UsageError: a file cannot be written, or a link is in its path (rule 3).
     """
     count = 0
     for found in archive.files(layer):

@@ -20,18 +20,18 @@ Sign: TypeAlias = Callable[[str], Awaitable[bytes]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Pushed:
-    """What was pushed: where, under which tag, with which digest."""
+    """The pushed artifact: its address with the tag, and its digest."""
 
     address: Address
     digest: str
 
     @property
     def by_digest(self) -> str:
-        """Return the name that nobody can move."""
+        """Return the address with the digest, which cannot be moved."""
         return f"{self.address.repository}@{self.digest}"
 
     def told(self) -> Json:
-        """Return what ``-o json`` prints (flux ``push artifact``)."""
+        """Return the JSON for ``-o json`` (flux ``push artifact``)."""
         return {
             "url": f"oci://{self.by_digest}",
             "repository": str(self.address.repository),

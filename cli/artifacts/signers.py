@@ -1,4 +1,4 @@
-"""How ``push`` signs, by its flags: not at all, with a key, or with an identity at Sigstore."""
+"""The signer for ``push`` by its flags: none, a key, or an identity at Sigstore."""
 
 import asyncio
 import os
@@ -22,7 +22,7 @@ PASSWORD: Final = "COSIGN_PASSWORD"  # noqa: S105  # the variable's name
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signing:
-    """What the flags say; ``token`` may be the name of a file that holds it."""
+    """The flags; ``token`` may be the name of a file with the token."""
 
     sign: bool
     key: Path | None
@@ -35,10 +35,10 @@ class Signing:
 
 
 def signer(said: Signing, *, seconds: float) -> Sign | None:
-    """Return what signs a digest, or nothing if no signature is asked for.
+    """Return the function that signs a digest; None without flags for it.
 
     Raises:
-        UsageError: the flags do not go together, or the key cannot be read.
+        UsageError: the flags contradict each other, or the key cannot be read.
     """
     private = any((said.fulcio, said.rekor, said.timestamps, said.trusted_root))
     if said.key and private:
@@ -98,7 +98,7 @@ def _password() -> str:
 
 
 def _within(seconds: float, work: Callable[[], bytes]) -> bytes:
-    """Run what knows no deadline in a thread that does not keep the process alive."""
+    """Run work without a deadline in a thread that does not keep the process alive."""
     done: SimpleQueue[tuple[bytes, Exception | None]] = SimpleQueue()
 
     def run() -> None:

@@ -1,7 +1,7 @@
-"""Sign an artifact with a key, as ``cosign sign --key`` does; and attach a signature to it.
+"""Sign an artifact with a key, as ``cosign sign --key`` does, and attach the signature.
 
-The bundle (protobuf-specs, v0.3) holds a DSSE envelope around an in-toto statement of the
-artifact's digest. It hangs on the artifact by ``subject``, where verifiers ask for referrers.
+The bundle (protobuf-specs, v0.3) has a DSSE envelope around an in-toto statement of the artifact's
+digest. It refers to the artifact by ``subject``, so that verifiers find it among the referrers.
 """
 
 import base64
@@ -59,10 +59,10 @@ def statement(digest: str) -> bytes:
 
 
 def read_key(file: Path, password: Callable[[], str]) -> PrivateKey:
-    """Read a private key in PEM; the password is asked for if the key is encrypted.
+    """Return a private key from a PEM file; ask for the password if the key is encrypted.
 
     Raises:
-        UsageError: there is no key in the file, or one of a kind that does not sign artifacts.
+        UsageError: the file has no key, or one of an unsupported type.
     """
     try:
         raw = file.read_bytes()

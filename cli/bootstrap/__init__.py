@@ -1,6 +1,6 @@
-"""Penstock from a Git repository: commit the installation, install it, have Git apply it.
+"""Install Penstock from a Git repository: commit the installation, apply it, and follow it.
 
-``bootstrapping`` is the order of the steps. ``access`` decides how to reach the repository,
-``files`` what is in it, ``committing`` brings it there, ``syncing`` has the cluster follow it, and
-``hosts`` are the services that make repositories and deploy keys.
+``bootstrapping`` has the order of the steps. ``access`` chooses the credentials for the repository,
+``files`` makes its files, ``committing`` pushes them, ``syncing`` makes the cluster follow it, and
+``hosts`` are the services that create repositories and deploy keys.
 """

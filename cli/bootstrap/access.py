@@ -1,7 +1,7 @@
-"""How a repository is reached: by whom files are pushed, and what the cluster may fetch with.
+"""Access to a repository: credentials for the push, and those for the cluster.
 
-A host is never trusted because it answered: its keys come from a file, from the Secret of an
-earlier run, or from the API of a service that proves who it is by TLS.
+The keys of an SSH host are never taken from its own answer: they come from a file, from the Secret
+of an earlier run, or from the API of a service with a TLS certificate.
 """
 
 from collections.abc import Callable, Mapping
@@ -28,9 +28,9 @@ _REMEDIES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """Where to push with what, and where the cluster fetches with which Secret.
+    """URL and credentials for the push, URL for the cluster, and the Secret for it.
 
-    ``remedy`` says what to do where the push is refused.
+    ``remedy`` is the remedy if the push is refused.
     """
 
     push_url: str
@@ -42,9 +42,10 @@ class Access:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Given:
-    """What the user says of a repository's credentials; ``password`` opens a key over SSH.
+    """The flags for a repository's credentials; ``password`` decrypts a key over SSH.
 
-    Over HTTP it is a ``bearer`` token, if so. ``key`` is what ``keypairs.pair`` takes.
+    With ``bearer``, the password is a bearer token over HTTP. ``key`` are the arguments of
+    ``keypairs.pair``.
     """
 
     username: str = ""
@@ -62,10 +63,10 @@ Added = Callable[[str], bool]
 
 
 def of_repository(url: str, given: Given, earlier: Mapping[str, bytes], added: Added) -> Access:
-    """Return the access to a repository that exists, where ``earlier`` is the Secret's data.
+    """Return the access to an existing repository; ``earlier`` is the data of the Secret.
 
     Raises:
-        UsageError: something is missing, or would be shown to anybody.
+        UsageError: a flag is missing, or credentials would be sent without encryption.
     """
     parsed = GitUrl.parse(url)
     if parsed.password is not None or (parsed.username is not None and parsed.scheme != "ssh"):
@@ -91,10 +92,10 @@ def deploy_key(earlier: Mapping[str, bytes], key: Mapping[str, Any]) -> tuple[by
 
 
 def require_known_hosts(given: bytes, earlier: Mapping[str, bytes], host: str) -> bytes:
-    """Return the keys that the host may show.
+    """Return the host keys to accept.
 
     Raises:
-        UsageError: nobody has named them.
+        UsageError: no source of host keys is given.
     """
     known = given or earlier.get(KNOWN_HOSTS, b"")
     if not known:

@@ -24,7 +24,7 @@ Reach = Callable[[Mapping[str, bytes]], Awaitable[Access]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What the user wants; ``path`` is as ``files.cleaned`` returns it."""
+    """The options of the user; ``path`` is normalized by ``files.cleaned``."""
 
     choice: manifests.Choice
     branch: str
@@ -37,7 +37,7 @@ class Wish:
     force: bool = False
 
     def sync(self, access: Access) -> Sync:
-        """Return what the cluster shall follow."""
+        """Return the source that the cluster must follow."""
         return Sync(
             namespace=self.choice.namespace,
             url=access.sync_url,
@@ -51,7 +51,7 @@ class Wish:
 
 
 async def run(opened: session.Session, wish: Wish, objects: tuple[Json, ...], reach: Reach) -> None:
-    """Bootstrap, and end when the cluster has applied what was committed.
+    """Bootstrap, and return when the cluster has applied the commit.
 
     Raises:
         CommandError: see ``cli.errors``.

@@ -1,4 +1,4 @@
-"""The options that all ``bootstrap`` commands have, and what is made of them."""
+"""The options common to all ``bootstrap`` commands, and their values."""
 
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -123,7 +123,7 @@ _MAKING: Final = (
     "ssh_ecdsa_curve",
     "ssh_rsa_bits",
 )
-"""What ``cli.creating.keypairs`` reads of a key."""
+"""Options of a key, for ``cli.creating.keypairs``."""
 
 
 def options(function: Function) -> Function:
@@ -135,7 +135,7 @@ def options(function: Function) -> Function:
 
 
 def key(said: Mapping[str, Any]) -> dict[str, Any]:
-    """Return what ``keypairs.pair`` takes."""
+    """Return the arguments of ``keypairs.pair``."""
     return {name: said.get(name) for name in _MAKING}
 
 
@@ -145,10 +145,10 @@ def namespace(said: Mapping[str, Any]) -> str:
 
 
 def wish(said: dict[str, Any], choice: "manifests.Choice") -> "bootstrapping.Wish":
-    """Return what is wanted, given what is installed.
+    """Return the options for ``bootstrapping``, given the chosen installation.
 
     Raises:
-        UsageError: options contradict each other, or a key cannot be used.
+        UsageError: options contradict each other, or a key is invalid.
     """
     if _LOCKED in choice.components:
         raise errors.UsageError(

@@ -21,7 +21,7 @@ SECONDS: Final = 120.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Signature:
-    """Who commits, what the message says below its first line, and a key to sign it with."""
+    """The author, the end of the commit message, and a signing key."""
 
     author: Author
     appendix: str = ""
@@ -35,10 +35,10 @@ class Signature:
 async def commit(
     access: Access, branch: str, files: Sequence[NewFile], *, subject: str, signature: Signature
 ) -> Committed:
-    """Commit the files to the branch and push it; nothing happens if nothing changes.
+    """Commit the files to the branch and push it, unless nothing changes.
 
     Raises:
-        FailedError: the repository does not accept who pushes; names the remedy.
+        FailedError: the repository refuses the credentials; the message has the remedy.
         GitError: the repository cannot be reached, or refuses the push.
         GitSpecError: the URL, the branch or the author is not valid.
     """

@@ -1,7 +1,7 @@
-"""What a repository holds of an installation: files by the names that Flux gives them.
+"""The files of an installation in a repository, with the names of Flux's files.
 
-So a repository that Flux bootstrapped is carried over: the same files get other content. A
-``kustomization.yaml`` that exists stays, because users put their patches there. Pure.
+So a repository that Flux bootstrapped is taken over: the same files get other content. An existing
+``kustomization.yaml`` stays, because users put their patches there. Pure.
 """
 
 from collections.abc import Iterable
@@ -24,7 +24,7 @@ _HEADER: Final = "# Written by `penstock bootstrap`, which replaces it: put chan
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sync:
-    """What the cluster follows; both objects have the name of their namespace.
+    """The source for the cluster; both objects have the name of their namespace.
 
     ``path`` is a directory of the repository, empty for its root. ``secret`` names the Secret with
     the credentials, empty for none. ``sparse`` are the only directories to fetch.

@@ -1,6 +1,6 @@
-"""Have a cluster follow a repository: credentials, source, Kustomization, and their first success.
+"""Make a cluster follow a repository: credentials, source, Kustomization, first success.
 
-What is as it shall be is left alone, so that a second run changes nothing.
+Objects that are as desired are not written, so that a second run changes nothing.
 """
 
 import base64
@@ -21,7 +21,7 @@ SECRET: Final = GroupVersionKind("", "v1", "Secret")
 
 
 async def credentials(api: Client, namespace: str, name: str) -> dict[str, bytes]:
-    """Return what the Secret holds, nothing if there is none."""
+    """Return the data of the Secret; empty if it does not exist."""
     found = await _found(api, SECRET, ObjectKey(namespace, name))
     data: Mapping[str, str] = dig(found or {}, "data", default={})
     return {key: base64.b64decode(value) for key, value in data.items()}
@@ -30,7 +30,7 @@ async def credentials(api: Client, namespace: str, name: str) -> dict[str, bytes
 async def keep_credentials(
     api: Client, namespace: str, name: str, wanted: Mapping[str, bytes]
 ) -> None:
-    """Write the Secret, if it holds anything else."""
+    """Write the Secret if its data differ."""
     if await credentials(api, namespace, name) == wanted:
         return
     data = {key: base64.b64encode(value).decode() for key, value in sorted(wanted.items())}
@@ -41,11 +41,11 @@ async def keep_credentials(
 
 
 async def require(opened: session.Session, sync: Sync, revision: str) -> None:
-    """Have the revision, or a later one of the branch, stored and applied, and wait for it.
+    """Wait until the revision, or a later one of the branch, is stored and applied.
 
     Raises:
-        FailedError: a controller says that it will not try again.
-        DeadlineError: it is not within the session's timeout.
+        FailedError: a controller reports that it will not try again.
+        DeadlineError: it takes longer than the session's timeout.
     """
     source, applied = sync.objects()
     key = key_of(source)
@@ -107,7 +107,7 @@ async def _stored(opened: session.Session, source: Json, revision: str) -> str:
 
 
 async def _reached(opened: session.Session, kind: Kind[Any], key: ObjectKey, revision: str) -> str:
-    """Return the revision that an object is Ready at; ask for a reconciliation if it is another."""
+    """Return the revision of a Ready object; request a reconciliation if it is another one."""
     found = await opened.api.get(GroupVersionKind(*kind.gvk), key.name, key.namespace)
     if status.settled(found) and status.revision(found) == revision:
         progress.success(f"{kind.kind} {key} is at revision {revision}")
@@ -118,7 +118,7 @@ async def _reached(opened: session.Session, kind: Kind[Any], key: ObjectKey, rev
 
 
 async def _differs(api: Client, wanted: Json) -> bool:
-    """Tell whether an object is missing, or lacks what is wanted of its spec."""
+    """Tell whether an object does not exist, or its spec differs from the desired one."""
     ref = ref_of(wanted)
     found = await _found(api, ref.gvk, ref.key)
     spec = found["spec"] if found else {}

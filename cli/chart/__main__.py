@@ -9,7 +9,7 @@ from toolkit.native import build
 
 
 def main() -> int:
-    """Build the ways to install, and write or compare what is made of them."""
+    """Build all variants, and write or compare the generated files."""
     build.build()
     files = render.outputs(asyncio.run(builds.build()))
     return written.main(sys.argv[1:], files, whole=render.WHOLE)

@@ -1,7 +1,7 @@
-"""What kustomize makes of the base, with each component and with those pairs that differ.
+"""Builds of the base, with each component, and with pairs of components that interact.
 
-The engine's kustomize is used, so nothing needs to be installed. Definitions are left out: no
-component changes them, and they are most of what a build would take.
+The engine's kustomize is used, so nothing needs to be installed. CRDs are left out: no component
+changes them, and they take most of the time of a build.
 """
 
 from collections.abc import Iterable, Mapping, Sequence
@@ -22,7 +22,7 @@ INCLUDED: Final = manifests.INCLUDED
 """The component that is a part of the base, and so is on unless it is switched off."""
 COMPONENTS: Final = (INCLUDED, *(each for each in manifests.COMPONENTS if each not in LEFT_OUT))
 PAIRS: Final[Mapping[str, Sequence[str]]] = {
-    # what adds objects: components that change these, or remove them
+    # component that adds objects: components that change or remove these
     "sharding": ("ha", "workload-identity", "warn-cross-namespace-refs", "lockdown"),
     "workload-identity": ("by-namespace",),
 }
@@ -46,7 +46,7 @@ async def build() -> Mapping[Way, Sequence[Json]]:
 
 async def _built(pool: WorkerPool, names: Iterable[str]) -> Sequence[Json]:
     base = yaml.load((written.ROOT / _BASE).read_text(), Loader=yaml.CSafeLoader)
-    # Labels last: what components add has them as well.
+    # Labels come last, because they apply to the objects of components too.
     base["components"] = [*(f"../components/{each}" for each in names), "labels"]
     request = kustomize.Build(
         mounts={"deploy": written.ROOT / "deploy"},

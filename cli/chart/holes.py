@@ -1,7 +1,6 @@
-"""Where the templates take a value instead of what the base says.
+"""Places in templates where a value replaces a constant of the base.
 
-Keys are paths that begin with the kind. What is here is text of templates; the printer
-indents it.
+Keys are paths that begin with the kind. The entries are template text; the printer indents it.
 """
 
 from collections.abc import Mapping
@@ -24,10 +23,10 @@ POD_LABELS: Final = "Deployment.spec.template.metadata.labels"
 POD_ANNOTATIONS: Final = "Deployment.spec.template.metadata.annotations"
 AFFINITY: Final = f"{POD}.affinity"
 REPLICAS: Final = "Deployment.spec.replicas"
-"""The base, or ``ha``, says how many, unless the value does."""
+"""The base, or ``ha``, has the default; the value overrides it."""
 
 VALUES: Final[Mapping[str, str]] = {
-    # path: the value that stands there, in JSON
+    # path: the value at the path, in JSON
     f"{CONTAINER}.image": '{{ include "penstock.image" $ | quote }}',
     f"{CONTAINER}.imagePullPolicy": "{{ $.Values.image.pullPolicy | quote }}",
     f"{CONTAINER}.resources": "{{ $.Values.PROCESS.resources | toJson }}",

@@ -1,8 +1,8 @@
-"""One tree for an object and its variants: what differs is bound to the components that change it.
+"""Merge an object and its variants into one tree with conditions by components.
 
-A component adds keys, removes keys, replaces values, or appends to lists. What two components
-change differently, and lists that are changed otherwise, cannot be told by switches: that is an
-error of the generator, never a guess.
+A component adds keys, removes keys, replaces values, or appends to lists. If two components change
+one value differently, or a list changes in another way, conditions cannot express it: then the
+generator fails.
 """
 
 from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ class Condition:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """A value with its key, which is empty in lists, and when it is there."""
+    """A value with its key, which is empty in lists, and its condition."""
 
     key: str
     node: "Node"
@@ -69,11 +69,10 @@ class MergeError(StalledError):
 
 
 def merge(value: Any, variants: Mapping[str, Any], *, path: str = "") -> Node:
-    """Return the tree of a value and of what it is with single components.
+    """Return the merged tree of a value and its variants with single components.
 
     Raises:
-        MergeError: the variants cannot be told by switches.
-
+        MergeError: conditions cannot express the variants.
     """
     if isinstance(value, dict) and value and all(isinstance(v, dict) for v in variants.values()):
         return _mapped(value, variants, path)

@@ -1,7 +1,7 @@
-"""All files of the chart, and its page of the documentation.
+"""Render all files of the chart, and its page of the documentation.
 
-An object belongs to a family: the base, or the component that adds it. Its variants are what the
-other components make of it there.
+An object belongs to the base, or to the component that adds it. Its variants are those with other
+components.
 """
 
 import tomllib
@@ -62,7 +62,7 @@ kubeVersion: ">=1.33.0-0"
 
 
 def _objects(built: Mapping[Way, Sequence[Json]]) -> Mapping[str, str]:
-    """Return the templates of the base and of what components add."""
+    """Return the templates for the objects of the base and of components."""
     known: set[Key] = set()
     files: dict[str, list[str]] = {}
     for family in ("", *builds.COMPONENTS):

@@ -28,7 +28,7 @@ def switch(component: str) -> str:
 
 
 def condition(wanted: Condition) -> str:
-    """Return a condition of a template, or nothing if it always holds."""
+    """Return a condition of a template; empty if it always holds."""
     terms = [_any([switch(each) for each in wanted.any_of])] if wanted.any_of else []
     terms += [f"(not {_any([switch(each) for each in wanted.none_of])})"] * bool(wanted.none_of)
     return terms[0] if len(terms) == 1 else f"and {' '.join(terms)}" if terms else ""
@@ -70,7 +70,7 @@ class Printer:
     def _guarded(self, part: Part, path: str, indent: int) -> Iterator[str]:
         here = f"{path}.{part.key}"
         if self._process and here == holes.AFFINITY:
-            return  # stands last, with the value instead of it
+            return  # Printed last, with the value instead.
         yield from when(condition(part.condition), self._part(part, path, indent))
 
     def _part(self, part: Part, path: str, indent: int) -> Iterator[str]:
@@ -94,7 +94,7 @@ class Printer:
         yield from self._node(node, f"{path}[0]", indent + 2)
 
     def _hole(self, path: str, node: Node) -> str:
-        """Return what stands where the base has a constant, if anything."""
+        """Return the template text that replaces a constant of the base, if there is one."""
         if not self._process:
             return ""
         match path:
@@ -110,7 +110,7 @@ class Printer:
         return holes.VALUES.get(path, "").replace("PROCESS", self._process)
 
     def _extra(self, path: str, indent: int) -> Iterator[str]:
-        """Yield what values add to the end of a mapping or list."""
+        """Yield template text that values add to the end of a mapping or list."""
         if not self._process:
             return
         space = " " * indent
@@ -136,7 +136,7 @@ class Printer:
 
 
 def scalar(node: Leaf | Choice, key: str) -> str:
-    """Return a scalar as it stands behind its key."""
+    """Return a scalar in the form after its key."""
     if isinstance(node, Leaf):
         return _literal(node.value, key)
     chosen, otherwise = _literal(node.chosen.value, key), _literal(node.otherwise.value, key)

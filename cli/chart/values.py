@@ -1,6 +1,6 @@
-"""The values of the chart: one table, of which its defaults, its schema and its reference are made.
+"""The values of the chart: a table from which defaults, schema and reference are generated.
 
-What a process needs by default is taken from the base, so that nothing is written twice.
+Defaults of a process come from the base, so that they are in one place.
 """
 
 import json
@@ -21,7 +21,7 @@ _TEXTS: Final[Json] = {"type": "object", "additionalProperties": _TEXT}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Value:
-    """A value: its path, its default, what it is for, and its JSON schema."""
+    """A value: its path, its default, its purpose, and its JSON schema."""
 
     path: str
     default: Any
@@ -85,7 +85,7 @@ DEFINITIONS: Final = (
     ),
 )
 ABOUT: Final[Mapping[str, str]] = {
-    # component: what it adds, as in the table of components of docs/install.md
+    # component: its purpose, as in the table of components in docs/install.md
     "network-policies": "NetworkPolicies: what may reach and leave the pods.",
     "sharding": "Controllers for the objects with the label sharding.fluxcd.io/key: shard1.",
     "ha": "Two replicas of each controller, spread over nodes, with disruption budgets.",
@@ -187,7 +187,7 @@ def defaults(values: Sequence[Value]) -> str:
 
 
 def schema(values: Sequence[Value]) -> str:
-    """Return values.schema.json, which refuses what is not in the table."""
+    """Return values.schema.json, which refuses unknown values."""
     root: Json = {
         "$schema": "http://json-schema.org/draft-07/schema#",
         "title": "Values of the chart penstock",

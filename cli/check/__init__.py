@@ -1,5 +1,5 @@
-"""What of a fleet would be refused here, or treated otherwise than by Flux.
+"""Find objects of a fleet that would be refused here, or handled otherwise than by Flux.
 
-Objects enter, from a repository (``files``, ``builds``) or from a cluster (``cluster``); findings
-leave (``judge``), and are told (``report``). The rules are those of the gate. Open ``judge`` first.
+Input: objects from a repository (``files``, ``builds``) or from a cluster (``cluster``). Output:
+findings (``judge``), printed by ``report``. The rules are those of the gate. Open ``judge`` first.
 """

@@ -1,10 +1,10 @@
 """The objects of a repository as its Kustomizations would apply them.
 
-A manifest alone does not tell its namespace: ``kustomization.yaml`` files and the Kustomizations
-above it do. So every path that lies in the repository is built with the engine, from the
-Kustomizations that no other one applies downwards. Objects that no build reaches are taken as they
-are written, in the namespace of the nearest ``kustomization.yaml``. No cluster is asked: a variable
-without a known value stays in the text, and the object counts as partial.
+The namespace of a manifest depends on ``kustomization.yaml`` files and on the Kustomizations above
+it. So every path in the repository is built with the engine, starting with the Kustomizations that
+no other one applies. Objects that no build contains are taken as they are written, in the namespace
+of the nearest ``kustomization.yaml``. No cluster is contacted: a variable without a known value
+stays in the text, and the object counts as partial.
 """
 
 import asyncio
@@ -36,16 +36,16 @@ _Where: TypeAlias = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The objects, and what was said about builds that failed."""
+    """The objects, and messages about failed builds."""
 
     subjects: list[Subject]
     failures: list[str]
 
 
 async def build(root: Path, written: Sequence[Subject], namespace: str, seconds: float) -> Built:
-    """Return what the Kustomizations among ``written`` apply, and what none of them does.
+    """Return the objects that the Kustomizations among ``written`` apply, and the others.
 
-    ``namespace`` is that of manifests which have none; ``seconds`` is for one build.
+    ``namespace`` is the default for manifests; ``seconds`` is the timeout of a build.
     """
     own = _sources(root, written, namespace)
     pool = calls.start(size=_AT_ONCE, reads=(root,))
@@ -115,7 +115,7 @@ class _Origins:
             self._by_name.setdefault(_named(each.obj), []).append(each)
 
     def place(self, obj: Json, path: str) -> Place:
-        """Return where it is written; nothing where the build has renamed it or made it."""
+        """Return the place where an object is written; empty if the build renamed or created it."""
         found = self._by_name.get(_named(obj), [])
         namespace = key_of(obj).namespace
         fitting = [each for each in found if key_of(each.obj).namespace in {"", namespace}]
@@ -127,7 +127,7 @@ class _Origins:
 class _Builder:
     """Builds Kustomizations, each spec once."""
 
-    def __init__(  # noqa: PLR0913, PLR0917 - what a build takes
+    def __init__(  # noqa: PLR0913, PLR0917 - the inputs of a build
         self,
         pool: WorkerPool,
         root: Path,
@@ -182,7 +182,7 @@ class _Builder:
         known = {k: str(v) for k, v in given.items()} if isinstance(given, dict) else {}
         if not known and not post.get("substituteFrom"):
             return objects
-        # What only the cluster knows stands for itself.
+        # Variables that only the cluster knows stay unchanged.
         names = set(_VARIABLE.findall(json.dumps(objects))) - known.keys()
         return await substitute.substitute(
             self._pool,
@@ -218,7 +218,7 @@ def _spec(obj: Json) -> Json:
 
 
 def _path(obj: Json) -> str:
-    # As the engine does, "..", which would lead above the root, stops there.
+    # As in the engine, ".." at the root stays at the root.
     return posixpath.normpath(f"/{_spec(obj).get('path') or ''}").lstrip("/")
 
 

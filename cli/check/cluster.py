@@ -1,4 +1,4 @@
-"""The objects of a cluster, of Penstock's or of Flux's: only what is served is read."""
+"""The objects of a cluster, of Penstock's or Flux's kinds; unserved kinds are skipped."""
 
 from collections.abc import Iterator
 from dataclasses import dataclass
@@ -18,7 +18,7 @@ from toolkit.objects import GroupVersionKind, Json, dig
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """The objects, and whether grants are a kind that the cluster knows."""
+    """The objects, and whether the cluster serves ReferenceGrants."""
 
     subjects: list[Subject]
     knows_grants: bool

@@ -1,8 +1,8 @@
-"""The commit of a repository to check, where it is named by a URL.
+"""Fetch the commit of a repository to check, given by a URL.
 
-Git workers fetch it as those of the controllers do, with the same bounds: no program is run, a
-server is never trusted because it answered, and the files go when the check ends. With ``file://``
-it is a repository on this machine, of which a commit is read and not what lies in the directory.
+Git workers fetch it with the same limits as those of controllers. No program is run, host keys are
+never taken from a server's answer, and the files are removed when the check ends. With ``file://``
+it is a local repository, from which a commit is read, not the files of the directory.
 """
 
 import asyncio
@@ -24,7 +24,7 @@ from toolkit.remote.git.ondisk import repository
 from toolkit.remote.git.url import GitUrl
 
 _DEFAULT: Final = GitReference(name="HEAD")
-"""What a clone would check out."""
+"""The default of a clone."""
 _NO_CREDENTIALS: Final = GitAuth()
 _AS_SAID: Final = ("submodules", "username", "password", "token", "plain_http", "timeout")
 _REMEDIES: Final = {
@@ -37,9 +37,9 @@ _REMEDIES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """What to fetch, and with which credentials; ``timeout`` is in seconds, for each request.
+    """The commit to fetch, and the credentials; ``timeout`` is in seconds per request.
 
-    ``password`` opens the key over SSH.
+    ``password`` decrypts the key over SSH.
     """
 
     reference: GitReference = _DEFAULT
@@ -143,10 +143,10 @@ async def _on_disk(address: str, wanted: Wanted, into: Path) -> Checkout:
 
 
 def _auth(url: GitUrl, wanted: Wanted) -> GitAuth:
-    """Return how to sign in.
+    """Return the credentials.
 
     Raises:
-        UsageError: flags do not go together, or with the URL.
+        UsageError: flags contradict each other, or do not fit the URL.
     """
     if url.password is not None:
         raise errors.UsageError(

@@ -20,7 +20,7 @@ from toolkit.objects import gvk_of
 
 MOST_FILES: Final = 100_000
 LARGEST: Final = 4 << 20
-"""Bytes of one file; what an API server takes is smaller."""
+"""Limit of a file in bytes; API servers accept less."""
 _ENDINGS: Final = (".yaml", ".yml", ".json")
 _KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _GROUPS: Final = (b"fluxcd.io/", b"policy.penstock.dev/")
@@ -28,7 +28,7 @@ _GROUPS: Final = (b"fluxcd.io/", b"policy.penstock.dev/")
 
 @dataclass(frozen=True, slots=True)
 class Found:
-    """What a directory holds: objects, files that could not be read, and kinds of Flux besides."""
+    """The content of a directory: objects, unreadable files, and other kinds of Flux."""
 
     subjects: list[Subject] = field(default_factory=list)
     unread: list[str] = field(default_factory=list)
@@ -54,9 +54,9 @@ def read(directory: Path) -> Found:
 
 
 def namespace(directory: Path, name: str) -> str:
-    """Return the ``namespace`` of the nearest kustomization above a file; nothing if none has one.
+    """Return the ``namespace`` of the nearest kustomization above a file; empty if none has one.
 
-    It is what a build would most likely set, where there can be no build.
+    A build would most likely set it, so it is used if there is no build.
     """
     for folder in Path(name).parents:
         for each in _KUSTOMIZATIONS:

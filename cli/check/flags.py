@@ -1,4 +1,4 @@
-"""The options that say which commit of a repository to fetch, and how to sign in at its server.
+"""The options for the commit of a repository, and for credentials at its server.
 
 Their names are those of ``create source git``, ``create secret git`` and ``bootstrap git``.
 """
@@ -72,10 +72,10 @@ def is_url(address: str) -> bool:
 
 
 def require_none(said: Mapping[str, Any]) -> None:
-    """Require that nothing is said that counts for a URL alone.
+    """Require that no option is set that is only for a URL.
 
     Raises:
-        UsageError: something is.
+        UsageError: one is set.
     """
     if given := next((name for name in _OF_URLS if said[name]), ""):
         flag = {"submodules": "recurse-submodules"}.get(given, given.replace("_", "-"))

@@ -1,8 +1,8 @@
-"""What the gate would say about objects: its own rules, over all of them at once. Pure.
+"""Evaluate the gate's rules for all objects at once. Pure.
 
 Validation is ``webhooks.validation``; references to other namespaces are ``toolkit.policy``'s. An
-object in an old version is judged in the stored one, as the gate does. What depends on the rights
-of a user, or on policies of a cluster, is not judged.
+object in an old version is judged in the stored one, as in the gate. Rules that depend on
+permissions of a user, or on policies of a cluster, are left out.
 """
 
 import re
@@ -30,9 +30,10 @@ _INDEX: Final = re.compile(r"\[\d+\]")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that would be refused, or, if not ``refused``, warned of.
+    """A problem that would be refused, or, if not ``refused``, cause a warning.
 
-    ``message`` begins with no field. ``target`` is what a ReferenceGrant would open.
+    ``message`` does not begin with the field. ``target`` is the object that a ReferenceGrant would
+    allow.
     """
 
     subject: Subject
@@ -45,7 +46,7 @@ class Finding:
 
     @property
     def likeness(self) -> tuple[object, ...]:
-        """Return what findings have in common that differ only in the object and its place."""
+        """Return the properties that similar findings share, other than object and place."""
         place = _INDEX.sub("[]", self.field)
         told = str(self.target) if self.target else _INDEX.sub("[]", self.message)
         return not self.refused, self.rule, self.subject.ref.gvk.kind, place, told
@@ -53,12 +54,12 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
-    """Knows what is granted, and the flags of the installation."""
+    """Evaluates rules with the grants, and with the flags of the installation."""
 
     policy: References
 
     def judge(self, found: Sequence[Subject]) -> list[Finding]:
-        """Return what is wrong with these objects, in their order."""
+        """Return the findings for these objects, in their order."""
         stored = [_stored(subject) for subject in found]
         waiting = _waiting(stored)
         return [
@@ -96,13 +97,13 @@ def granted(found: Iterable[Subject], shipped: Iterable[Json]) -> dict[str, list
         try:
             grant = msgspec.convert(obj, ReferenceGrant)
         except msgspec.ValidationError:
-            continue  # it would be refused, and is told so
+            continue  # It would be refused, which is reported separately.
         grants.setdefault(grant.metadata.namespace, []).append(grant)
     return grants
 
 
 def remedy(found: Iterable[Finding]) -> list[Json]:
-    """Return the ReferenceGrants that would allow what is refused for want of one."""
+    """Return the ReferenceGrants that would allow the denied references."""
     return remedies.merged((each.subject.ref, each.target) for each in found if each.target)
 
 
@@ -110,7 +111,7 @@ def remedy(found: Iterable[Finding]) -> list[Json]:
 class _Stored:
     """A subject in the stored version, and whether the model ``fits`` it.
 
-    ``obj`` is None where there is nothing to validate; then ``problem`` may say why.
+    ``obj`` is None if there is nothing to validate; ``problem`` may have the reason.
     """
 
     subject: Subject
@@ -123,7 +124,7 @@ class _Stored:
 def _stored(subject: Subject) -> _Stored:
     """Convert and decode a subject."""
     checks = BY_KIND[gvk_of(subject.obj).group_kind]
-    if subject.partial:  # nobody knows what it will say
+    if subject.partial:  # The values of its variables are unknown.
         return _Stored(subject=subject, checks=checks)
     try:
         obj = _CONVERTER.convert(subject.obj, checks.kind.api_version)
@@ -158,7 +159,7 @@ def _validated(stored: _Stored, waiting: Mapping[Waiter, Seen]) -> Iterator[Find
             *_in_circles(subject, checks, stored.obj, waiting),
         ]
     else:
-        # The schema comes first: rules about the shape of fields are asked only of what fits.
+        # The schema comes first: rules about the form of fields need objects that fit it.
         bare = replace(checks, names=(), namespaces=(), patterns=(), selectors=())
         found = verdict.findings(bare, stored.obj)
     for each in found:
@@ -177,13 +178,13 @@ def _in_circles(
 ) -> list[verdict.Finding]:
     if checks.circle is None:
         return []
-    # The gate only warns of what a Kustomization applies, which may bring the rest as well.
+    # For objects of a Kustomization the gate only warns, as it may apply the others too.
     rule = replace(checks.circle, refuses=subject.by is None)
     return [verdict.Finding(rule, fault) for fault in circles.find(obj, waiting.get)]
 
 
 def _waiting(found: Iterable[_Stored]) -> dict[Waiter, Seen]:
-    """Return who waits for whom."""
+    """Return the dependencies of all objects."""
     return {
         Waiter(each.subject.ref.gvk.kind, each.subject.ref.key): circles.seen(each.obj)
         for each in found

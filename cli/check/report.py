@@ -20,7 +20,7 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """What was found among ``checked`` objects, and the grants that would help."""
+    """The findings among ``checked`` objects, and the grants that would allow references."""
 
     checked: int
     findings: Sequence[Finding]
@@ -81,7 +81,7 @@ def _row(alike: Sequence[Finding]) -> tuple[str, ...]:
 
 
 def _names(alike: Sequence[Finding]) -> str:
-    """Return the kind, the first names, and the place of the first, as far as there is one."""
+    """Return the kind, the first names, and the place of the first object, if it has one."""
     subject = alike[0].subject
     named = list(dict.fromkeys(str(each.subject.ref.key) for each in alike))
     place = f" ({subject.place})" if subject.place.file else ""

@@ -1,4 +1,4 @@
-"""The objects to check, each with where it stands."""
+"""The objects to check, with their places."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
@@ -13,7 +13,7 @@ OURS: Final = {(kind.group, kind.kind): kind for kind in KINDS}
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """The file that an object stands in, relative to the repository; of a cluster none.
+    """The file of an object, relative to the repository; none for a cluster.
 
     ``line`` and ``document`` count from 1.
     """
@@ -31,8 +31,8 @@ class Place:
 class Subject:
     """One object to check.
 
-    ``by`` is the Kustomization that applies it, where one is known. One that is ``partial`` has
-    variables in it whose values only the cluster knows.
+    ``by`` is the Kustomization that applies it, if known. A ``partial`` object has variables whose
+    values only the cluster knows.
     """
 
     obj: Json

@@ -1,7 +1,7 @@
-"""The verbs of ``penstock``; this table is the order in which help lists them.
+"""The verbs of ``penstock``, in the order of the help text.
 
-A module is imported when one of its verbs is asked for: a command loads what it needs alone, and
-help for all of them loads none.
+A module is imported only when one of its verbs is used: a command loads only its own modules, and
+the help for all verbs loads none.
 """
 
 from collections.abc import Mapping
@@ -18,7 +18,7 @@ class Verb:
 
 
 VERBS: Final[Mapping[str, Verb]] = {
-    # what is there
+    # showing objects
     "get": Verb("get", "List objects with their revision, readiness and message."),
     "tree": Verb("tree", "Show what an object has applied, as a tree."),
     "trace": Verb("trace", "Show where objects in the cluster come from."),
@@ -31,7 +31,7 @@ VERBS: Final[Mapping[str, Verb]] = {
         "logs",
         "Show the controllers' logs: of the local `penstock up` if it runs, else of the cluster.",
     ),
-    # what would be there
+    # previews of changes
     "build": Verb("build", "Build local files as the controller would."),
     "diff": Verb("build", "Show what applying local files, or a stored revision, would change."),
     "preview": Verb("preview", "Show the commit that an ImageUpdateAutomation would push."),
@@ -54,9 +54,10 @@ VERBS: Final[Mapping[str, Verb]] = {
     "create": Verb("create", "Create or update an object, or print it with --export."),
     "export": Verb("export", "Print objects as manifests for a repository."),
     "delete": Verb(
-        "delete", "Delete an object; what a Kustomization or HelmRelease applied goes with it."
+        "delete",
+        "Delete an object; objects that a Kustomization or HelmRelease applied go with it.",
     ),
-    # what to do now
+    # requests to controllers
     "reconcile": Verb("reconcile", "Fetch or apply now, and wait until it is done."),
     "suspend": Verb("suspend", "Stop reconciling; applied objects stay."),
     "resume": Verb("suspend", "Resume reconciling, and wait until the object is ready."),
@@ -76,9 +77,9 @@ VERBS: Final[Mapping[str, Verb]] = {
     "completion": Verb(
         "completion", "Print a script for shell completion of commands and options."
     ),
-    # all of it on this machine
+    # on this machine
     "up": Verb(
-        "up", "Run Penstock here, each component as a process under a service account of its own."
+        "up", "Run Penstock here, each component as a process with its own service account."
     ),
     "down": Verb(
         "up", "Stop everything that `penstock up` started, including the embedded control plane."

@@ -66,7 +66,7 @@ def apply(
 
 
 async def _apply(opened: session.Session, obj: Json, *, dry_run: bool, force: bool) -> str:
-    """Apply one object and tell what happened as kubectl does."""
+    """Apply one object and return the result in the form of kubectl."""
     ref = ref_of(obj)
     resource = await opened.api.mapper.resource(ref.gvk)
     if resource.namespaced and not ref.namespace:

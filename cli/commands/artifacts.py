@@ -1,4 +1,4 @@
-"""``penstock pull``, ``tag``, ``list`` and ``diff artifact``: what was pushed to a registry."""
+"""``penstock pull``, ``tag``, ``list`` and ``diff artifact``: artifacts in a registry."""
 
 import shutil
 import sys
@@ -199,7 +199,7 @@ def diff_artifact(*, url: str, path: str, ignored: tuple[str, ...], **said: Any)
 def build_artifact(
     *, path: str, into: Path, resolve_symlinks: bool, ignored: tuple[str, ...]
 ) -> None:
-    """Pack local files as `push artifact` would, into a file; no registry is asked."""
+    """Pack local files as `push artifact` would, into a file, without a registry."""
     files = packing.packed(
         path, sys.stdin.buffer, ignored=ignored or packing.IGNORED, resolve=resolve_symlinks
     )

@@ -143,9 +143,9 @@ def build_kustomization(*, dry_run: bool, **arguments: Any) -> None:
 def diff_kustomization(**arguments: Any) -> None:
     """Show what applying local files would change; exit code 1 if anything would.
 
-    Every object is dry-run on the server under the Kustomization's field manager. Values of
-    Secrets are compared and never shown. No key is needed: of an encrypted file that changed,
-    its digest and the names of its values are told.
+    Every object is sent as a dry-run under the Kustomization's field manager. Values of Secrets are
+    compared and never shown. No key is needed: for an encrypted file that changed, the output has
+    its digest and the names of its values.
     """
     connection, request = session.connection(arguments), _request(**arguments)
 

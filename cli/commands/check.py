@@ -37,7 +37,7 @@ else:
 Function = TypeVar("Function", bound=Callable[..., Any])
 
 ENFORCED: Final = "enforce"
-"""What ``--cross-namespace-refs`` of the processes is by default."""
+"""The default of ``--cross-namespace-refs`` of the processes."""
 _BUILD_SECONDS: Final = 60.0
 _NOTES: Final = 10
 """Lines about one thing on stderr."""
@@ -45,7 +45,7 @@ _NOTES: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is assumed of the installation, and what to do with what is found."""
+    """Assumptions about the installation, and options for the findings."""
 
     install_namespace: str
     blocked: bool
@@ -87,12 +87,13 @@ def check(
 ) -> None:
     """Check an installation, or find manifests that would be refused.
 
-    Alone it looks at the cluster and the installation: exit code 0 means that all is well, 1 that
-    something is not, 2 that the check failed.
+    Without a subcommand, it checks the cluster and the installation: exit code 0 means that all
+    checks passed, 1 that one did not, 2 that the check failed.
 
-    For moving a fleet from Flux, `repository` and `cluster` tell what would be refused, and the
-    ReferenceGrants that would allow it: the rules are those of the admission webhooks. Exit code 0
-    means that nothing would be refused, 1 that something would be, 2 that the check failed.
+    Before a fleet moves from Flux, `repository` and `cluster` find objects that would be refused,
+    and the ReferenceGrants that would allow them. The rules are those of the admission webhooks.
+    Exit code 0 means that nothing would be refused, 1 that something would be, 2 that the check
+    failed.
     """
     if context.invoked_subcommand is None:
         connection = session.connection(said)
@@ -283,7 +284,8 @@ def _write(grants: Sequence[Json], file: str) -> None:
         click.echo(text, nl=False)
         return
     try:
-        # Grants of an earlier check would be lost: what they allow is not a finding any more.
+        # Refuse to overwrite grants of an earlier check, which does not find their references
+        # again.
         with Path(file).open("x") as opened:
             opened.write(text)
     except OSError as exc:

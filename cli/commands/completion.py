@@ -1,4 +1,4 @@
-"""``penstock completion``: what a shell runs to complete commands."""
+"""``penstock completion``: the scripts with which a shell completes commands."""
 
 import click
 from click import shell_completion
@@ -23,5 +23,5 @@ def completion(context: click.Context, /, *, shell: str) -> None:
     if found is None:
         raise click.UsageError(f"no completion for {shell}", context)
     made = found(context.find_root().command, {}, "penstock", "_PENSTOCK_COMPLETE")
-    # Not its own `source`: that of bash runs a program to ask for its version.
+    # Not ``ShellComplete.source``: for bash it runs a program to get the version.
     click.echo(shell_completion.ShellComplete.source(made))

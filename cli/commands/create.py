@@ -37,7 +37,7 @@ def create() -> None:
 
 
 _SECRET: Final = ("password", "private_key_file", "ca_file", "key_file", "access_key", "secret_key")
-"""What a source is never printed with."""
+"""Values that are never printed with a source."""
 
 
 def _command(row: Row, word: str) -> click.Command:

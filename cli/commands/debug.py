@@ -1,6 +1,6 @@
-"""``penstock debug``: what a controller works with, put together as the controller does.
+"""``penstock debug``: the inputs of a controller, computed as the controller does.
 
-Values of Secrets are printed: that is what the command is for.
+Values of Secrets are printed: that is the purpose of the command.
 """
 
 from collections.abc import Awaitable, Callable
@@ -41,7 +41,7 @@ async def _variables(opened: session.Session, obj: Any) -> str:
 
 
 def _bare(obj: Any) -> Any:
-    """Return the object without keys, which nobody needs for its variables."""
+    """Return the object without decryption keys, which its variables do not need."""
     spec = msgspec.structs.replace(obj.spec, decryption=None, kube_config=None)
     return msgspec.structs.replace(obj, spec=spec)
 
@@ -56,7 +56,7 @@ Show = Callable[[session.Session, Any], Awaitable[str]]
 
 
 def _command(kind: Kind[Any], flag: str, what: str, show: Show) -> click.Command:
-    """Make ``debug KIND NAME``; ``flag`` shows what ``what`` says."""
+    """Return the command ``debug KIND NAME``; ``flag`` shows ``what``."""
 
     @click.argument("name")
     @click.option("--show-status", "status", is_flag=True, help="Print the status.")

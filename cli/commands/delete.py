@@ -13,7 +13,7 @@ from toolkit.objects import GroupVersionKind
 
 @click.group("delete", cls=kindtree.AliasGroup, no_args_is_help=True)
 def delete() -> None:
-    """Delete an object; what a Kustomization or HelmRelease applied goes with it."""
+    """Delete an object; objects that a Kustomization or HelmRelease applied go with it."""
 
 
 def _command(kind: Kind[Any], word: str) -> click.Command:

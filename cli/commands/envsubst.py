@@ -35,7 +35,7 @@ def envsubst(*, strict: bool) -> None:
 
 
 async def _replaced(text: str, *, strict: bool) -> str:
-    # What is not UTF-8 cannot be sent to the worker, nor stand in a manifest.
+    # Values that are not UTF-8 cannot be sent to the worker, and are invalid in a manifest.
     variables = {
         name.decode(errors="replace"): value.decode(errors="replace")
         for name, value in os.environb.items()

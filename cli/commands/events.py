@@ -1,4 +1,4 @@
-"""``penstock events``: what was said about an object and about its source, oldest first."""
+"""``penstock events``: the events of an object and of its source, oldest first."""
 
 from datetime import UTC, datetime
 from typing import Any, Final

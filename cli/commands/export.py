@@ -1,4 +1,4 @@
-"""``penstock export``: objects as they would stand in a repository, without what servers add."""
+"""``penstock export``: objects as manifests for a repository, without fields of servers."""
 
 from typing import TYPE_CHECKING, Any, Final
 
@@ -112,9 +112,9 @@ _REFERENCES: Final = ("secretRef", "certSecretRef", "proxySecretRef")
 
 
 def exported(obj: Json) -> Json:
-    """Return what a person would write: no status, and of the metadata names, labels, annotations.
+    """Return the manifest: no status, and only names, labels and annotations as metadata.
 
-    What kubectl applied last is left out: it repeats the object.
+    kubectl's annotation with the last applied object is left out.
     """
     metadata = {key: obj["metadata"][key] for key in _METADATA if obj["metadata"].get(key)}
     notes = {k: v for k, v in metadata.pop("annotations", {}).items() if k != _LAST_APPLIED}

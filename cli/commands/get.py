@@ -1,4 +1,4 @@
-"""``penstock get``: the objects of a kind, or of all kinds, with what they say about themselves."""
+"""``penstock get``: the objects of a kind, or of all kinds, with their status."""
 
 import asyncio
 from collections.abc import Sequence
@@ -37,7 +37,7 @@ _FORMATS: Final = (*output.FORMATS, "wide")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Query:
-    """What to list and how to print it."""
+    """The objects to list, and the format."""
 
     kinds: tuple[kindtree.AnyKind, ...]
     name: str
@@ -129,11 +129,11 @@ def _query(
 
 
 async def once(opened: session.Session, query: Query) -> str:
-    """List and return what to print.
+    """List objects and return the output.
 
     Raises:
-        UsageError: the named object does not exist, or the namespace.
-        FailedError: there is no object of the one kind.
+        UsageError: the named object or the namespace does not exist.
+        FailedError: there is no object of the single kind.
     """
     lists = await asyncio.gather(*(_list(opened, query, kind) for kind in query.kinds))
     if not any(lists) and not query.all_namespaces:
@@ -218,7 +218,7 @@ def row(
 
 
 def _wide(obj: Json) -> tuple[str, str]:
-    """Return the age, and where the object comes from: an address, or other objects."""
+    """Return the age, and the source of the object: an address, or other objects."""
     born = str(dig(obj, "metadata", "creationTimestamp", default=""))
     address = dig(obj, "spec", "url", default="") or dig(obj, "spec", "endpoint", default="")
     sources = (f"{word}/{place}" for word, place in origins.references(obj))
@@ -226,7 +226,7 @@ def _wide(obj: Json) -> tuple[str, str]:
 
 
 async def follow(opened: session.Session, query: Query) -> None:
-    """Print what is there and then a line per change, until interrupted."""
+    """Print the existing objects and then a line per change, until interrupted."""
     # Lines of several kinds are mixed, below one header.
     shown = columns.COMMON if query.prefixed else _shown(query, query.kinds[0].kind)
     lines = table.Stream(_header(query, shown), show_header=query.header)

@@ -36,8 +36,8 @@ else:
 def install(*, export: bool, force: bool, **said: Any) -> None:
     """Install Penstock in a cluster, or change or upgrade an installation.
 
-    What is chosen replaces what an earlier `penstock install` chose. The command ends when all
-    pods are ready.
+    The options replace those of an earlier `penstock install`. The command ends when all pods are
+    ready.
     """
     connection = session.connection(said)
     choice = choosing.choice(said, namespace=connection.namespace or rbac.NAMESPACE)
@@ -83,8 +83,8 @@ def uninstall(
 ) -> None:
     """Remove Penstock from a cluster; applied objects stay.
 
-    Custom resources stay as well, without the finalizers of Penstock. It refuses where something
-    would be orphaned or lost, and says what.
+    Custom resources stay as well, without the finalizers of Penstock. The command refuses if
+    objects would be orphaned or lost, and lists them.
     """
     connection = session.connection(said)
     wish = removing.Wish(keep_namespace=keep_namespace, custom_resources=custom_resources)

@@ -1,4 +1,4 @@
-"""``penstock logs``: what the controllers log, for people."""
+"""``penstock logs``: the logs of controllers in readable form."""
 
 import asyncio
 import dataclasses

@@ -170,7 +170,7 @@ def _files(
 
 
 def _told(found: "list[rewriting.Found]") -> int:
-    """Print what is to change, and return how much a person has to change."""
+    """Print the changes, and return the number of those that a person must make."""
     for file in found:
         for edit in file.edits:
             click.echo(f"{file.path}:{edit.line}: {edit.kind} {edit.old} -> {edit.new}")

@@ -1,4 +1,4 @@
-"""``penstock push``: local files to a registry, signed if that is asked for."""
+"""``penstock push``: push local files to a registry, and sign them if requested."""
 
 import sys
 from dataclasses import fields

@@ -1,6 +1,6 @@
-"""``penstock reconcile``: ask for a reconciliation now, and wait for its end.
+"""``penstock reconcile``: request a reconciliation, and wait for its end.
 
-``--with-source`` first reconciles what the object is made from.
+``--with-source`` reconciles the sources of the object first.
 """
 
 from typing import Any, Final
@@ -53,11 +53,11 @@ _ASKING: Final = {
     "force": (status.FORCE_AT, "Install or upgrade once, whatever the state."),
     "reset": (status.RESET_AT, "Retry as if there had been no failures."),
 }
-"""What else a HelmRelease can be asked for: option, annotation, help."""
+"""Further requests for a HelmRelease: option, annotation, help."""
 
 
 async def _with_source(opened: session.Session, kind: Kind[Any], key: ObjectKey) -> None:
-    """Reconcile what the object is made from, the farthest first."""
+    """Reconcile the sources of the object, the most distant first."""
     obj = await reconciling.live(opened, kind, key, verb="reconcile")
     for word, place in origins.references(obj):
         source = kindtree.require(word)

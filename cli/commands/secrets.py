@@ -1,6 +1,6 @@
-"""``penstock secrets``: which Secrets were decrypted at admission, and for whom they are encrypted.
+"""``penstock secrets``: Secrets that were decrypted at admission, and their recipients.
 
-Only metadata are asked for; no value comes here.
+Only metadata are requested; values are never read.
 """
 
 from collections.abc import Iterator, Sequence
@@ -41,8 +41,8 @@ def secrets(
 ) -> None:
     """List Secrets that are decrypted at admission, and their recipients.
 
-    After a key was replaced and the documents were encrypted anew (`sops updatekeys`), --retired
-    tells what the old key must be kept for: remove it when nothing is listed any more.
+    After a key was replaced and the documents were encrypted again (`sops updatekeys`), --retired
+    lists the Secrets that still need the old key: remove the key when the list is empty.
     """
 
     async def work(opened: session.Session) -> list[Json]:

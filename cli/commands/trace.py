@@ -1,6 +1,6 @@
-"""``penstock trace``: from any object in the cluster to the commit that it came from.
+"""``penstock trace``: find the commit from which an object in the cluster comes.
 
-The way up: owner references (a Pod has none of our labels, its Deployment does), then the labels
+The path up: owner references (a Pod has no owner labels, its Deployment does), then the labels
 ``<applier's group>/{name,namespace}``, then the applier's sources.
 """
 
@@ -36,14 +36,14 @@ _CLIMB: Final = 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trace:
-    """An object, who applied it, and what that was built from; ``None`` where it ends."""
+    """An object, its applier, and the sources of the applier; None if unknown."""
 
     object: ObjectRef
     applier: Json | None
     sources: tuple[Json, ...]
 
     def told(self) -> Json:
-        """Return what ``-o json`` prints."""
+        """Return the JSON for ``-o json``."""
         applier = output.without_managed_fields(self.applier) if self.applier else None
         return {
             "object": {
@@ -93,7 +93,7 @@ def trace(
 
 
 async def resolve(api: "client.Client", word: str, api_version: str) -> "mapper.Resource":
-    """Find the served kind that ``word`` means by kind, plural, singular or short name."""
+    """Return the served kind for ``word``: a kind, plural, singular or short name."""
     known = kindtree.find(word)
     if known is not None and not api_version:
         return await api.mapper.resource(GroupVersionKind(*known.gvk))
@@ -101,7 +101,7 @@ async def resolve(api: "client.Client", word: str, api_version: str) -> "mapper.
 
 
 async def _discovered(api: "client.Client", word: str, api_version: str) -> "mapper.Resource":
-    """Ask discovery: the API server knows short names that nobody else does."""
+    """Search discovery, because only the API server knows all short names."""
     wanted = word.lower()
     for path in ("/api", "/apis"):
         document = await api.request("GET", path, headers={"Accept": mapper.ACCEPT})
@@ -182,7 +182,7 @@ async def _existing(api: "client.Client", ref: ObjectRef) -> Json:
 
 
 async def _sources(api: "client.Client", obj: Json) -> AsyncIterator[Json]:
-    """Yield what an object is made from, and what that is made from."""
+    """Yield the sources of an object, and their sources."""
     for word, key in origins.references(obj):
         kind = kindtree.find(word)
         if kind is not None:

@@ -1,4 +1,4 @@
-"""``penstock tree``: what an object has applied, and what those objects in turn applied."""
+"""``penstock tree``: the objects that an applier has applied, and those that they applied."""
 
 from collections.abc import Iterator
 from typing import TYPE_CHECKING, Any, Final
@@ -52,7 +52,7 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
 
 
 def compacted(node: Json) -> Json:
-    """Return a tree without objects of other groups, and what is below them."""
+    """Return a tree without objects of other groups and their subtrees."""
     kept = [
         compacted(each)
         for each in node.get("resources", ())
@@ -76,7 +76,7 @@ def _lines(node: Json) -> Iterator[str]:
 
 
 def _remarks(node: Json) -> Iterator[str]:
-    """Yield what is worth saying: that an object is current goes without it."""
+    """Yield remarks about an object; a Current one has none."""
     if node.get("health", "Current") not in ("Current", "Unknown"):
         yield f"({node['health']}: {node.get('message', '')})"
     if node.get("unread"):

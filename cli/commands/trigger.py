@@ -1,8 +1,8 @@
-"""``penstock trigger receiver``: call a Receiver as its sender would, to see that it works.
+"""``penstock trigger receiver``: call a Receiver as its sender would, to test it.
 
-The token is read from the Receiver's Secret, and used as the type demands. With ``--token``, or for
-``generic-oidc``, no cluster is asked, because the path is made of the token, the name and the
-namespace.
+The token is read from the Receiver's Secret, and used as the type requires. With ``--token``, or
+for ``generic-oidc``, no cluster is needed, because the path is computed from the token, the name
+and the namespace.
 """
 
 import base64

@@ -90,7 +90,7 @@ def up(  # noqa: PLR0913 -- one parameter per option
     liveness_failures: int,
     detach: bool,
 ) -> None:
-    """Run Penstock here, each component as a process under a service account of its own."""
+    """Run Penstock here, each component as a process with its own service account."""
     home = directory or state.default_directory()
     gate = kubeconfig is None if gate is None else gate
     settings = running.Settings(
@@ -202,5 +202,5 @@ def _tell(chosen: "cluster.Cluster") -> None:
 
 
 def relay(line: str) -> None:
-    """Print what the detached process prints: its results to stdout, its progress to stderr."""
+    """Print the output of the detached process: its results to stdout, its progress to stderr."""
     click.echo(line, err=not line.startswith("export "))

@@ -1,4 +1,4 @@
-"""``penstock version``: of this command, and of what runs in a cluster."""
+"""``penstock version``: the versions of this command and of the components in a cluster."""
 
 import importlib.metadata
 from typing import TYPE_CHECKING, Any

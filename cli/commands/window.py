@@ -1,7 +1,7 @@
-"""What the aggregated API lists, for ``get``: kubectl can do all of it, too.
+"""Lists of the aggregated API for ``get``; kubectl can show all of them, too.
 
-Tables are made by the server; here they are printed. Inventories are completed with the objects
-of other clusters, which the server does not observe.
+The server makes the tables; this module prints them. Inventories are completed with the objects of
+other clusters, which the server does not observe.
 """
 
 from typing import TYPE_CHECKING, Any, Final
@@ -67,7 +67,7 @@ async def _shown(opened: session.Session, asked: window.Listing, fmt: str, *, fa
 
 
 def _completer(opened: session.Session) -> window.Complete:
-    """Return what completes a table; nothing is loaded unless an inventory needs it."""
+    """Return the function that completes a table; it loads nothing unless an inventory needs it."""
 
     async def complete(table: Json) -> None:
         if any(_is_remote(row["object"]) for row in table.get("rows") or ()):

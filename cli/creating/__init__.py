@@ -1,5 +1,5 @@
-"""What ``create`` makes: flags and their places in a spec go in, a manifest comes out.
+"""Manifests of ``create``: from flags, and their paths in a spec.
 
-``flags`` says what a flag is, ``sources`` and ``appliers`` hold the rows, one per kind; ``objects``
-makes a manifest of a row and of what was typed; ``upserting`` writes it. Open ``sources`` first.
+``flags`` defines a flag, ``sources`` and ``appliers`` have the rows, one per kind. ``objects``
+makes a manifest from a row and the typed flags; ``upserting`` writes it. Open ``sources`` first.
 """

@@ -1,4 +1,4 @@
-"""How Kustomizations and HelmReleases are created: ``flux create kustomization|helmrelease``."""
+"""The flags for Kustomizations and HelmReleases: ``flux create kustomization|helmrelease``."""
 
 from pathlib import Path
 from typing import Final

@@ -1,6 +1,6 @@
-"""A flag of ``create``: what is typed, and where in the object it goes.
+"""A flag of ``create``, and its path in the object.
 
-Names and defaults are those of the ``flux`` command. A flag without a place is read by the function
+Names and defaults are those of the ``flux`` command. A flag without a path is read by the function
 of its row (``objects.Row``).
 """
 
@@ -16,7 +16,7 @@ from toolkit.objects import Json
 
 Function = TypeVar("Function", bound=Callable[..., Any])
 Values = Mapping[str, Any]
-"""What was typed, by the flags' names with underscores."""
+"""The typed values, by the flags' names with underscores."""
 
 
 def _same(value: Any) -> Any:
@@ -25,9 +25,9 @@ def _same(value: Any) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Flag:
-    """One option; ``at`` is the dotted place of the value, ``shape`` makes it of what was typed.
+    """One option; ``at`` is the dotted path of the value, ``shape`` converts the typed value.
 
-    ``also`` are names that ``flux`` had before, or has for the same.
+    ``also`` are older names in ``flux``, or names for the same there.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Flag:
         words = [*names, *([f"-{self.short}"] if self.short else []), self.key]
         if self.type is bool:
             return click.option(*words, is_flag=True, default=bool(self.default), help=self.help)
-        # For click a default of None is a value, so that nothing would be required.
+        # For click, a default of None is a value, so the option would never be required.
         given = {} if self.default is None else {"default": self.default}
         return click.option(
             *words,
@@ -78,7 +78,7 @@ def options(flags: Iterable[Flag]) -> Callable[[Function], Function]:
 
 
 def fields(flags: Iterable[Flag], values: Values) -> Json:
-    """Return what was typed, at the flags' places."""
+    """Return the typed values at the flags' paths."""
     made: Json = {}
     for flag in flags:
         value = values.get(flag.key)

@@ -1,4 +1,4 @@
-"""How the kinds of images are created: ``flux create image repository|policy|update``."""
+"""The flags for kinds of images: ``flux create image repository|policy|update``."""
 
 from typing import Final
 

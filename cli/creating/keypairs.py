@@ -28,10 +28,10 @@ def require_scheme(url: str) -> str:
 
 
 def read(values: Values, key: str) -> str:
-    """Return what is in the file that a flag names, nothing where it names none.
+    """Return the content of the file that a flag names; empty without the flag.
 
     Raises:
-        UsageError: it cannot be read as text.
+        UsageError: the file cannot be read as text.
     """
     name = values.get(key)
     if not name:
@@ -105,12 +105,12 @@ def _http(values: Values) -> dict[str, str]:
 
 
 def pair(values: Values) -> tuple[str, str]:
-    """Return the private key that is given, or else made, and its public key.
+    """Return the given or a new private key, and its public key.
 
     Raises:
-        UsageError: the file holds no key, or one that needs another password.
+        UsageError: the file has no key, or needs another password.
     """
-    # Nothing else that `create` does needs cryptography.
+    # Other `create` commands do not need cryptography.
     from cryptography.hazmat.primitives import serialization  # noqa: PLC0415
 
     given = read(values, "private_key_file")

@@ -1,4 +1,4 @@
-"""How Alerts, Providers and Receivers are created, as ``flux create alert`` and so on."""
+"""The flags for Alerts, Providers and Receivers, as in ``flux create alert`` and so on."""
 
 from typing import Any, Final, get_args
 
@@ -21,7 +21,7 @@ def _selectors(words: tuple[str, ...], flag: str) -> list[Json]:
     """Return the selectors of ``KIND/NAME[.NAMESPACE]``.
 
     Raises:
-        UsageError: there is none, or one cannot be read.
+        UsageError: there is none, or one is invalid.
     """
     found = flags.words(words)
     if not found:

@@ -1,4 +1,4 @@
-"""A row of ``create``: a kind, its flags and what they cannot say alone; and manifests of them."""
+"""A row of ``create``: a kind and its flags; and the manifests made from it."""
 
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from crds.kind import Kind
 from toolkit.objects import Json
 
 Finish = Callable[[Values, Json], None]
-"""Completes a spec, or refuses what was typed with a UsageError."""
+"""Completes a spec, or refuses the typed values with a UsageError."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -24,10 +24,10 @@ class Credentials:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """How one kind is created; ``secret`` is the pattern of its Secret's name.
+    """The creation of one kind; ``secret`` is the pattern of its Secret's name.
 
-    ``finish`` adds what flags do not say one by one. ``credentials`` makes the Secret of what was
-    typed, and nothing where nothing was.
+    ``finish`` sets fields that depend on several flags. ``credentials`` makes the Secret from the
+    typed values, or nothing without them.
     """
 
     kind: Kind[Any]
@@ -39,10 +39,10 @@ class Row:
 
 
 def manifest(row: Row, name: str, namespace: str, values: Values) -> Json:
-    """Return the object of what was typed.
+    """Return the object for the typed values.
 
     Raises:
-        UsageError: something is missing, or does not go together.
+        UsageError: a value is missing, or values contradict each other.
     """
     spec = flags.fields(row.flags, values)
     if row.finish:
@@ -96,10 +96,10 @@ def secret(
 def reference(
     text: str | None, kinds: Iterable[str], *, flag: str, default: str = "", local: bool = False
 ) -> Json:
-    """Return the reference of ``[KIND/]NAME[.NAMESPACE]``, as ``flux`` writes one.
+    """Return the reference for ``[KIND/]NAME[.NAMESPACE]``, as in ``flux``.
 
     Raises:
-        UsageError: the kind is none of ``kinds``, or there is no name.
+        UsageError: the kind is not one of ``kinds``, or there is no name.
     """
     text = text or ""
     word, slash, rest = text.rpartition("/")

@@ -1,4 +1,4 @@
-"""How Secrets are created, one row each: ``flux create secret git|helm|oci|tls|proxy|…``."""
+"""The flags for Secrets, one row each: ``flux create secret git|helm|oci|tls|proxy|…``."""
 
 import base64
 import json
@@ -24,7 +24,7 @@ DOCKER: Final = "kubernetes.io/dockerconfigjson"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecretRow:
-    """A word, what the Secret is for, its flags, and the data that they make."""
+    """A subcommand, the purpose of the Secret, its flags, and its data."""
 
     word: str
     purpose: str
@@ -33,7 +33,7 @@ class SecretRow:
     data: Callable[[Values], dict[str, str]]
     type: str = ""
     finish: Callable[[Values, Json], None] | None = None
-    """Adds to the Secret what depends on its name and namespace."""
+    """Sets parts of the Secret that depend on its name and namespace."""
 
 
 def _git(values: Values) -> dict[str, str]:
@@ -145,7 +145,7 @@ def _address(values: Values, secret: Json) -> None:
 
 _GCR: Final = "gcr"
 _OIDC: Final = "generic-oidc"
-"""Its senders have no token of ours."""
+"""Its senders have a token of their issuer."""
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
 _TOKEN_BYTES: Final = 32
 _REQUIRED_USER: Final = (

@@ -1,4 +1,4 @@
-"""How sources are created, one row per kind: ``flux create source git|oci|helm|bucket|chart``."""
+"""The flags for sources, one row per kind: ``flux create source git|oci|helm|bucket|chart``."""
 
 from typing import Final
 
@@ -18,7 +18,7 @@ _GIT_REFS: Final = {
     "tag": "tag",
     "branch": "branch",
 }
-"""What names a revision, the strongest first: only that one is written."""
+"""Flags for a revision, the one with precedence first: only that one is written."""
 _CLOUDS: Final = ("generic", "aws", "azure", "gcp")
 _VERIFY: Final = (
     Flag(

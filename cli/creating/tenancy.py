@@ -1,6 +1,6 @@
-"""What a tenant is made of: namespaces, an account in each, and what the account may do there.
+"""The objects of a tenant: namespaces, an account in each, and the account's permissions.
 
-As ``flux create tenant``: the label says whose they are, and Kustomizations apply as the account.
+As in ``flux create tenant``: a label names the tenant, and Kustomizations apply as the account.
 """
 
 import re

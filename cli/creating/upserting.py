@@ -1,6 +1,7 @@
-"""Create an object, or replace the labels and the contents of the one that is there.
+"""Create an object, or replace the labels and the contents of an existing one.
 
-As ``flux create``: an update is a PUT of what was read, so that a change in between is a conflict.
+As in ``flux create``: an update is a PUT of the object that was read, so that a concurrent change
+causes a conflict.
 """
 
 from typing import Final
@@ -31,7 +32,7 @@ async def upsert(opened: session.Session, obj: Json) -> bool:
         return False
     contents: Json = {name: obj[name] for name in _CONTENTS if name in obj}
     if "stringData" in contents:
-        # What is not there any more shall go: a PUT keeps `data` otherwise.
+        # A PUT without `data` would keep the old entries.
         contents["data"] = {}
     metadata = {**live["metadata"], "labels": _labels(live, obj)}
     if given := obj["metadata"].get("annotations"):

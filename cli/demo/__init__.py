@@ -1,1 +1,1 @@
-"""The demo: the main job told as a short story."""
+"""The demo: the main tasks as a short story."""

@@ -1,7 +1,7 @@
-"""The gate at the API server, chapter by chapter: what is refused, and what is opened there.
+"""The gate at the API server, chapter by chapter: refusals, and decryption.
 
-What a policy forbids is refused before it is stored, no matter who writes it; each chapter shows
-the refusal, the remedy, and that the remedy works.
+A policy refuses an object before it is stored, for all users. Each chapter shows the refusal, the
+remedy, and that the remedy works.
 """
 
 import base64

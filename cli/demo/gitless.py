@@ -1,4 +1,4 @@
-"""GitOps without Git: artifacts are pushed and signed, and a tag says which of them runs."""
+"""GitOps without Git: artifacts are pushed and signed, and a tag selects the running one."""
 
 import base64
 import io
@@ -46,7 +46,7 @@ async def follow_tag(stage: Stage) -> None:
 
 
 async def _followed(stage: Stage, digest: str, price: str) -> str:
-    """Wait until the cluster runs an artifact; return who signed it."""
+    """Wait until the cluster runs an artifact; return its signer."""
 
     def there(obj: Json | None) -> bool:
         return obj is not None and status.settled(obj) and digest in status.revision(obj)

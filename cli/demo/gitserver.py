@@ -1,8 +1,8 @@
-"""A real Git server on loopback: smart HTTP, by way of ``git http-backend`` (gitprotocol-http(5)).
+"""A real Git server on loopback: smart HTTP with ``git http-backend`` (gitprotocol-http(5)).
 
-For the demo and the bench only; the product itself never runs git. The backend speaks CGI
-(RFC 3875): request in environment and stdin, headers and body on stdout. Answers are streamed, so
-a large pack is never held in memory.
+It is only for the demo and the bench; the product itself never runs git. The backend uses CGI (RFC
+3875): request in environment and stdin, headers and body on stdout. Answers are streamed, so a
+large pack is never held in memory.
 """
 
 import asyncio
@@ -73,8 +73,8 @@ async def _run_backend(root: Path, request: web.Request) -> web.StreamResponse:
         pass  # The client has heard enough.
     finally:
         feeding.cancel()
-        # Its pipes are closed or nobody reads them, so it ends by itself; never poll it, because
-        # then asyncio would find no child to wait for.
+        # Its pipes are closed, so it ends by itself. Never poll it, because then asyncio would find
+        # no child to wait for.
         with contextlib.suppress(ProcessLookupError):
             os.kill(process.pid, signal.SIGTERM)
         await process.wait()
@@ -101,7 +101,7 @@ def _environment(root: Path, request: web.Request) -> dict[str, str]:
 
 
 async def _feed(process: asyncio.subprocess.Process, request: web.Request) -> None:
-    assert process.stdin is not None  # noqa: S101 -- it is a pipe, asked for above
+    assert process.stdin is not None  # noqa: S101 -- opened as a pipe above
     try:
         async for chunk in request.content.iter_chunked(_CHUNK):
             process.stdin.write(chunk)
@@ -114,7 +114,7 @@ async def _feed(process: asyncio.subprocess.Process, request: web.Request) -> No
 async def _answer(
     process: asyncio.subprocess.Process, request: web.Request, response: web.StreamResponse
 ) -> None:
-    assert process.stdout is not None  # noqa: S101 -- it is a pipe, asked for above
+    assert process.stdout is not None  # noqa: S101 -- opened as a pipe above
     while line := (await process.stdout.readline()).strip():
         name, _, value = line.decode().partition(":")
         if name.lower() == "status":

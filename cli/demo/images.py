@@ -55,7 +55,7 @@ async def follow_image(stage: Stage) -> None:
 
 
 async def _rolled_out(stage: Stage, image: str) -> str:
-    """Wait until an image has been committed and runs; return who signed the commit."""
+    """Wait until an image has been committed and runs; return the signer of the commit."""
     automation = await stage.until(
         AUTOMATION, lambda obj: bool(_pushed(obj)), "the image was not committed"
     )

@@ -1,6 +1,6 @@
-"""The real kubectl, as the user would run it; and whether the gate lets something pass.
+"""Run the real kubectl, and tell whether the gate admits an object.
 
-A refusal is something to show here, so it is told from every other failure.
+A refusal is part of the demo, so it is distinguished from other errors.
 """
 
 import asyncio
@@ -26,10 +26,10 @@ class Kubectl:
     patience: float
 
     async def __call__(self, *arguments: str) -> str:
-        """Run it and return what it prints.
+        """Run kubectl and return its output.
 
         Raises:
-            FailedError: it failed; the message is its own.
+            FailedError: it failed; the message is kubectl's.
         """
         return await self._succeed(arguments)
 
@@ -42,10 +42,10 @@ class Kubectl:
         await self._succeed(("apply", "-f", "-"), manifest)
 
     async def refused(self, *manifest: Json) -> str:
-        """Apply what the gate has to refuse, and return what kubectl prints.
+        """Apply an object that the gate must refuse, and return kubectl's output.
 
         Raises:
-            FailedError: it was admitted, or refused by somebody else.
+            FailedError: it was admitted, or not refused by the gate.
         """
         code, _, complaint = await self._run(("apply", "-f", "-"), manifest)
         if code == 0:

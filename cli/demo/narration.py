@@ -1,4 +1,4 @@
-"""How the story is told: chapters, and steps with the time that each took."""
+"""Print the story: chapters, and steps with their durations."""
 
 import sys
 import textwrap
@@ -24,12 +24,12 @@ class Clock:
         self._began = time.perf_counter()
 
     def stop(self) -> None:
-        """End here: what comes after is only looking at it."""
+        """End the measurement here; later steps only show the result."""
         self._ended = time.perf_counter()
 
     @property
     def seconds(self) -> float:
-        """Return what was measured."""
+        """Return the measured seconds."""
         return (self._ended or time.perf_counter()) - self._began
 
 

@@ -1,4 +1,4 @@
-"""A push that a webhook announces, and the alert that reports what it changed."""
+"""A push that a webhook announces, and an alert that reports its changes."""
 
 import asyncio
 import hashlib
@@ -39,7 +39,7 @@ class Service:
         return web.Response()
 
     async def receive(self, commit: str) -> Json:
-        """Wait for the event that tells what a commit changed."""
+        """Wait for the event about the changes of a commit."""
         try:
             async with asyncio.timeout(PATIENCE):
                 while True:

@@ -1,6 +1,6 @@
-"""A registry in memory: what pushing, pulling and signing need of the distribution API.
+"""A registry in memory: the part of the distribution API for pushing, pulling and signing.
 
-For the demo alone. It has no referrers API, so signatures are listed under the fallback tag.
+It is only for the demo. It has no referrers API, so signatures are listed under the fallback tag.
 """
 
 import hashlib
@@ -22,7 +22,7 @@ class Registry:
         self._manifests: dict[tuple[str, str], tuple[str, bytes]] = {}
 
     def application(self) -> web.Application:
-        """Return what answers."""
+        """Return the web application."""
         application = web.Application(client_max_size=_LARGEST)
         name = "/v2/{name:.+}"
         for method, path, handler in (

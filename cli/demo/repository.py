@@ -56,7 +56,7 @@ class Repository:
         return await _git(self.tree, "rev-parse", "HEAD")
 
     async def accept_pushes(self) -> None:
-        """Let everybody who reaches the server push."""
+        """Allow pushes by all clients of the server."""
         await _git(self.bare, "config", "http.receivepack", "true")
 
     async def subject(self) -> str:
@@ -66,7 +66,7 @@ class Repository:
     async def _sign(self, author: Author) -> None:
         """Replace the last commit by the same with a signature, as ``git commit -S`` does."""
         commit = await _output(self.tree, "cat-file", "commit", "HEAD")
-        # The signature is of the whole commit, and stands as the last of its headers
+        # The signature covers the whole commit, and becomes the last of its headers
         # (gitformat-signature(5)); continued lines begin with a space.
         headers, _, message = commit.partition(b"\n\n")
         signature = author.sign(commit).strip().replace("\n", "\n ").encode()

@@ -1,4 +1,4 @@
-"""What the sample repository holds, commit by commit, and the two objects that follow it."""
+"""The content of the sample repository, commit by commit, and the two objects that follow it."""
 
 from typing import Final
 
@@ -58,7 +58,7 @@ def config_map(name: str, **data: str) -> str:
 
 
 def objects(url: str) -> list[Json]:
-    """Return what a user applies: where the manifests are, and what to do with them."""
+    """Return the objects that a user applies: the source, and the Kustomization for it."""
     return [
         {"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": NAMESPACE}},
         custom(GIT_REPOSITORY, {"interval": "1m", "url": url, "ref": {"branch": "main"}}),

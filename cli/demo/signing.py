@@ -1,7 +1,7 @@
-"""A key to sign commits with, as ``ssh-keygen -Y sign`` does.
+"""A key that signs commits, as ``ssh-keygen -Y sign`` does.
 
-Neither ssh-keygen nor gpg has to be on the machine that shows the demo. Only Ed25519, and nothing
-is ever written to disk.
+The machine of the demo needs neither ssh-keygen nor gpg. Only Ed25519, and nothing is ever written
+to disk.
 """
 
 import base64
@@ -19,7 +19,7 @@ _ALGORITHM: Final = b"ssh-ed25519"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Author:
-    """Somebody who signs; ``name`` is the comment of the public key."""
+    """The author of commits; ``name`` is the comment of the public key."""
 
     name: str
     _key: Ed25519PrivateKey = field(default_factory=Ed25519PrivateKey.generate, repr=False)
@@ -37,7 +37,7 @@ class Author:
 
     @property
     def fingerprint(self) -> str:
-        """Return what ``ssh-keygen -l`` calls the key."""
+        """Return the fingerprint in the form of ``ssh-keygen -l``."""
         digest = hashlib.sha256(self._blob).digest()
         return f"SHA256:{base64.b64encode(digest).decode().rstrip('=')}"
 

@@ -1,4 +1,4 @@
-"""What the story needs around it: cluster, Penstock, Git server, kubectl, a client that watches."""
+"""The environment of the story: cluster, Penstock, Git server, kubectl, and a watch client."""
 
 import asyncio
 from collections.abc import AsyncIterator, Callable
@@ -38,7 +38,7 @@ class Stage:
     async def until(
         self, ref: ObjectRef, verdict: Callable[[Json | None], bool], what: str
     ) -> Json:
-        """Wait on a watch until ``verdict``; an empty object stands for a deleted one."""
+        """Wait on a watch until ``verdict``; an empty object represents a deleted one."""
         return await watching.until(self.session, ref, verdict, what=what) or {}
 
     async def push(self) -> None:
@@ -51,7 +51,7 @@ class Stage:
     async def suspend(self, *, suspended: bool) -> None:
         """Suspend the Kustomization, or resume it.
 
-        Its reconciler knows of a suspension on return: before, it would correct what others do.
+        On return its reconciler knows that it is suspended; before, it would still correct drift.
         """
         ref, before = sample.KUSTOMIZATION, self._suspensions()
         body: Json = {"spec": {"suspend": suspended}}
@@ -66,7 +66,7 @@ class Stage:
             ) from exc
 
     def _suspensions(self) -> int:
-        """Return how often a pass was left out; a status does not tell of it."""
+        """Return the number of skipped reconciliations, which the status does not show."""
         lines = self.penstock.log("kustomize").read_text().splitlines()
         return sum("suspended for this object" in line for line in lines)
 
@@ -84,7 +84,7 @@ class Stage:
 
 @asynccontextmanager
 async def build(directory: Path, *, name: str) -> AsyncIterator[Stage]:
-    """Start everything, telling what takes how long; stop everything at the end of the block."""
+    """Start everything and report slow steps; stop everything at the end of the block."""
     said: list[str] = []
     async with AsyncExitStack() as exits:
         narration.chapter("A cluster on this machine, and Penstock on it")

@@ -10,7 +10,7 @@ from cli.demo.stage import Stage
 from toolkit.objects import Json, ObjectRef, dig
 
 QUIET: Final = 1.5
-"""Seconds in which a suspended object must not be put right."""
+"""Seconds in which a suspended object must not be corrected."""
 
 
 async def commit_to_ready(stage: Stage) -> None:
@@ -27,7 +27,7 @@ async def commit_to_ready(stage: Stage) -> None:
 
 
 async def roll_out(stage: Stage) -> None:
-    """Change what runs by a commit."""
+    """Change the running version by a commit."""
     narration.chapter("2. A change is rolled out")
     with narration.step("git push of image 2.0 and 3 replicas, until all are available") as clock:
         change = {"deploy/web.yaml": sample.web(replicas=3, image="shop:2.0")}
@@ -42,7 +42,7 @@ async def roll_out(stage: Stage) -> None:
 
 
 async def heal(stage: Stage) -> None:
-    """Change things by hand, and see them put right at once."""
+    """Change objects by hand, and show that they are corrected at once."""
     narration.chapter("3. A change by hand is healed, when it happens")
     with narration.step("kubectl scale deployment/web --replicas=0, until it is 3 again") as clock:
         await _edit_and_heal(stage, clock, sample.WEB, "scale", "deployment/web", "--replicas=0")
@@ -110,7 +110,7 @@ async def suspend(stage: Stage) -> None:
 
 
 async def tables(stage: Stage) -> None:
-    """Show what a user would look at."""
+    """Show the tables for users."""
     narration.chapter("$ kubectl get gitrepositories,kustomizations -A")
     print(await stage.kubectl("get", "gitrepositories,kustomizations", "-A"), end="")
 
@@ -177,7 +177,7 @@ def _refused(obj: Json | None, commit: str) -> bool:
 
 
 def _same(one: Json, other: Json) -> bool:
-    """Tell whether the specs are equal, but for what the server chooses afresh for each object."""
+    """Tell whether the specs are equal, except for values that the server assigns."""
     return _chosen_by_us(one) == _chosen_by_us(other)
 
 

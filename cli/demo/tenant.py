@@ -1,4 +1,4 @@
-"""What the gate is shown with: a tenant's namespace, what holds there, and an encrypted Secret."""
+"""The objects for the chapters about the gate: a tenant's namespace and an encrypted Secret."""
 
 import datetime as dt
 from typing import Final
@@ -54,7 +54,7 @@ def source(url: str, *, verified: bool) -> Json:
 
 
 def menu() -> dict[str, str]:
-    """Return what the shop wants of the tenant's repository."""
+    """Return the content of the tenant's repository that the shop uses."""
     metadata = {"name": "menu"}
     data = {"soup": "tomato"}
     obj = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata, "data": data}

@@ -1,4 +1,4 @@
-"""What is stored and applied, asked of the API server itself, with kubectl alone."""
+"""Stored and applied objects, shown by the API server itself, with kubectl only."""
 
 import json
 from typing import Final
@@ -16,7 +16,7 @@ INVENTORY: Final = ObjectRef(
 
 
 async def notice_drift(stage: Stage) -> None:
-    """Leave drift alone, so that there is something to see: who did what, and what would be."""
+    """Keep drift, so that it can be shown: the manager that caused it, and the correction."""
     narration.chapter("13. What is stored, applied and out of line, asked of the API server")
     await stage.suspend(suspended=True)
     with narration.step("suspended: kubectl scale --replicas=1, until it is told") as clock:
@@ -32,7 +32,7 @@ async def notice_drift(stage: Stage) -> None:
 
 
 async def tables(stage: Stage) -> None:
-    """Show both tables, and what a reconcile would change now."""
+    """Show both tables, and the changes that a reconciliation would make now."""
     await stage.until(INVENTORY, _calm, "deployment/web is not as it was scaled")
     narration.chapter("$ kubectl get artifacts,inventories -A")
     print(await stage.kubectl("get", "artifacts,inventories", "-A"), end="")
@@ -49,6 +49,6 @@ def _drifted(obj: Json | None) -> bool:
 
 
 def _calm(obj: Json | None) -> bool:
-    """Tell whether all that is observed is current: what was changed by hand has come to rest."""
+    """Tell whether all observed objects are Current after the changes by hand."""
     status = dig(obj or {}, "status", default={})
     return _drifted(obj) and bool(status.get("current") == status.get("observed"))

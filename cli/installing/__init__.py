@@ -1,5 +1,5 @@
-"""Penstock in a cluster: installed, looked at and removed from the command line.
+"""Install, inspect and remove Penstock in a cluster from the command line.
 
-``manifests`` builds what is chosen, ``writing`` brings it there, ``removing`` takes it away, and
-``inspection`` tells how it is.
+``manifests`` builds the chosen installation, ``writing`` applies it, ``removing`` removes it, and
+``inspection`` checks it.
 """

@@ -110,17 +110,17 @@ def options(function: Function) -> Function:
 
 
 def anew(function: Function) -> Function:
-    """Add the options of commands that install and do nothing else."""
+    """Add the options of commands that only install."""
     for option in reversed(_ANEW):
         function = option(function)
     return function
 
 
 def choice(arguments: dict[str, Any], *, namespace: str) -> "manifests.Choice":
-    """Take the options out of a command's arguments.
+    """Return the choice from a command's options, and remove them from ``arguments``.
 
     Raises:
-        UsageError: an option asks for what this command cannot install.
+        UsageError: this command cannot install one of the options.
     """
     _require_version(arguments.pop("wanted_version", ""))
     for name, flag, pattern in (
@@ -155,7 +155,7 @@ def choice(arguments: dict[str, Any], *, namespace: str) -> "manifests.Choice":
 
 
 def _components(*texts: str) -> tuple[str, ...]:
-    """Return the components besides the base; those of Flux are in it, all of them."""
+    """Return the components besides the base; the base contains all components of Flux."""
     named = words(texts)
     of_flux = [name for name in named if name in components.OF_FLUX]
     missing = sorted(set(components.OF_FLUX) - {*of_flux, *_EXTRA})

@@ -1,4 +1,4 @@
-"""What the modules of this package read of a cluster, and how."""
+"""Reads of a cluster for the modules of this package."""
 
 from typing import Final
 
@@ -12,14 +12,14 @@ NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 
 
 _OURS: Final = "gitops.penstock.dev"
-"""The group of the aggregated API: what it shows is derived from what is stored elsewhere."""
+"""The group of the aggregated API, whose objects are derived from stored ones."""
 
 
 async def namespaced_kinds(api: Client) -> list[GroupVersionKind]:
-    """Return the kinds that are in namespaces and can be listed, each in its preferred version.
+    """Return the namespaced kinds that can be listed, each in its preferred version.
 
     Raises:
-        ApiError: a group cannot be asked what it has.
+        ApiError: the discovery of a group failed.
     """
     groups = (await api.request("GET", "/apis")).get("groups", ())
     served = [str(dig(group, "preferredVersion", "groupVersion")) for group in groups]

@@ -17,7 +17,7 @@ NAMES: Final = (
     "lockdown",
     "dev",
 )
-"""What can be added to the base, in the order of an overlay: some change what others bring."""
+"""Components besides the base, in the order of an overlay, because some change others."""
 
 OF_FLUX: Final[Mapping[str, str]] = MappingProxyType(
     {

@@ -1,8 +1,8 @@
-"""What Flux consists of in a cluster, as its manifests name and label it.
+"""The parts of Flux in a cluster, by the names and labels of its manifests.
 
-Its controllers are Deployments with the label ``app.kubernetes.io/part-of: flux``; ours have it too
-and say by ``app.kubernetes.io/instance`` whose they are. Each controller reconciles the kinds of
-its row. Penstock replaces it where it knows all of them.
+Its controllers are Deployments with the label ``app.kubernetes.io/part-of: flux``; those of
+Penstock have it too, with another ``app.kubernetes.io/instance``. Each controller reconciles the
+kinds of its row. Penstock can replace it if it supports all of them.
 """
 
 from collections.abc import Mapping
@@ -41,7 +41,7 @@ def is_ours(obj: Json) -> bool:
 
 
 def component(deployment: Json) -> str:
-    """Return which of the controllers a Deployment runs; its own name if it is none of them.
+    """Return the controller that a Deployment runs; its own name if it is none of them.
 
     Deployments of shards are named after the controller, with a suffix.
     """

@@ -1,4 +1,4 @@
-"""How an installation is, or whether a cluster would take one: a row for each thing looked at."""
+"""The state of an installation, or whether a cluster can have one: a row per check."""
 
 import re
 from collections import Counter
@@ -22,7 +22,7 @@ _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _VERSION: Final = "app.kubernetes.io/version"
 _NUMBERS: Final = re.compile(r"v?(\d+)\.(\d+)")
 _RIGHTS: Final = (
-    # group, resource, verb: what an installation writes
+    # group, resource, verb: writes of an installation
     ("", "namespaces", "create"),
     ("apiextensions.k8s.io", "customresourcedefinitions", "create"),
     ("rbac.authorization.k8s.io", "clusterroles", "create"),
@@ -35,7 +35,7 @@ _RIGHTS: Final = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing that was looked at; ``remedy`` says what to do if it is not ``ok``."""
+    """The result of a check; ``remedy`` is for one that is not ``ok``."""
 
     check: str
     ok: bool
@@ -156,9 +156,9 @@ async def _deployment(api: Client, obj: Json) -> Finding:
 
 
 async def _left_over(api: Client, namespace: str) -> list[Finding]:
-    """Tell what an earlier version has installed and this one has not.
+    """Return findings about objects of an earlier version that this version does not have.
 
-    ``kubectl apply`` deletes nothing, so that roles stay which nobody needs any more.
+    ``kubectl apply`` deletes nothing, so unused roles stay.
     """
     told = Counter((await versions(api, namespace)).values())
     if not told:

@@ -1,7 +1,7 @@
-"""What an installation consists of: ``deploy/base``, components, and what the user changes.
+"""The objects of an installation: ``deploy/base``, components, and changes by options.
 
-It is a kustomization over the shipped manifests, built by the engine, so that it is what
-``kubectl apply -k`` of the same overlay would send.
+It is a kustomization over the shipped manifests, built by the engine, with the same result as
+``kubectl apply -k`` of the overlay.
 """
 
 import base64
@@ -28,7 +28,7 @@ INSTANCE: Final = "app.kubernetes.io/instance=penstock-system"
 INCLUDED: Final = "network-policies"
 """The component that is a part of the base."""
 KEPT: Final = frozenset({"CustomResourceDefinition", "Namespace"})
-"""Kinds whose deletion would delete what users own."""
+"""Kinds whose deletion would delete objects of users."""
 DOMAIN: Final = "cluster.local"
 """Domain of Services, unless a cluster has another one."""
 _NAMING: Final = frozenset({"Deployment", "Certificate"})
@@ -47,11 +47,11 @@ COMPONENTS: Final = components.NAMES
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Choice:
-    """What the user wants; an empty ``image`` or ``log_level`` is the one of the manifests.
+    """The options; empty ``image`` or ``log_level`` mean those of the manifests.
 
     ``tolerations`` are keys of taints that the pods tolerate, ``pull_secret`` names a Secret of the
-    namespace with the credentials for the image. ``registry`` is where the image of the manifests
-    is instead, ``creds`` the login there, ``domain`` that of the cluster's Services.
+    namespace with the credentials for the image. ``registry`` replaces that of the manifests'
+    image, ``creds`` is the login there, ``domain`` is the cluster domain.
     """
 
     namespace: str = rbac.NAMESPACE
@@ -80,7 +80,7 @@ def secrets(choice: Choice) -> tuple[Json, ...]:
             "metadata": {
                 "name": choice.pull_secret,
                 "namespace": choice.namespace,
-                # so that it goes with the namespace when Penstock is removed
+                # so that it is deleted with the namespace when Penstock is removed
                 "labels": dict([INSTANCE.split("=")]),
             },
             "type": DOCKER,
@@ -103,7 +103,7 @@ def overlay(choice: Choice) -> Json:
     base = yaml.safe_load((DEPLOY / "base" / "kustomization.yaml").read_text())
     *own, labels, definitions = base["components"]
     own = [each for each in own if choice.policies or not each.endswith(f"/{INCLUDED}")]
-    # As if the components were parts of the base: what they bring is labelled as well.
+    # As if the components were parts of the base, so that their objects get the labels too.
     chosen = [*own, *(f"../components/{name}" for name in wanted), labels, definitions]
     made: Json = {
         "apiVersion": "kustomize.config.k8s.io/v1beta1",

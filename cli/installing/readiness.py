@@ -1,7 +1,7 @@
-"""Whether a Deployment of the installation is as ready as it will be.
+"""Whether a Deployment of the installation is ready.
 
-That is what kstatus says, but for the source controller. With a store of its own, its leader alone
-serves artifacts and becomes ready, so that the Service leads to no other: a second replica stays
+The rule is kstatus, except for the source controller. With a local store, only its leader serves
+artifacts and becomes ready, so that the Service leads to no other replica: a second replica stays
 unready until it takes over, and the Deployment is never available.
 """
 

@@ -34,7 +34,7 @@ ALLOWED: Final = "policy.penstock.dev/allow-deletion"
 _AT_RUN_TIME: Final = (injection.VALIDATING, injection.MUTATING, injection.API_SERVICE)
 """Kinds that the processes themselves write; the API server asks us because of them."""
 _PASSING: Final = frozenset({"Endpoints", "EndpointSlice", "Event", "Lease", "PodMetrics"})
-"""Kinds of what comes and goes with the processes."""
+"""Kinds of objects that processes create and remove themselves."""
 _EVERYWHERE: Final = frozenset({("ConfigMap", "kube-root-ca.crt"), ("ServiceAccount", "default")})
 _INSTANCE: Final = tuple(manifests.INSTANCE.split("="))
 _NAMED: Final = 10
@@ -48,7 +48,7 @@ _SHARED: Final = ObjectRef(NAMESPACE, "", install.SHARED)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What is to go besides the processes."""
+    """The options: what to delete besides the processes."""
 
     keep_namespace: bool
     custom_resources: bool
@@ -56,11 +56,11 @@ class Wish:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What there is: of the installation, of users, and what must be answered first.
+    """The existing objects: of the installation, of users, and those that prevent the removal.
 
-    ``held`` have finalizers of ours, ``terminating`` are those of them that are being deleted,
-    ``others`` would be deleted with the namespace. ``emptied`` are namespaces that were made to
-    share sources and would hold nothing any more.
+    ``held`` have finalizers of Penstock, ``terminating`` are those of them that are being deleted,
+    ``others`` would be deleted with the namespace. ``emptied`` are namespaces that were created to
+    share sources and would be empty.
     """
 
     installed: tuple[ObjectRef, ...]
@@ -77,10 +77,10 @@ class Survey:
 
 
 async def survey(opened: session.Session, wish: Wish) -> Survey:
-    """Read what is there.
+    """Read the existing objects.
 
     Raises:
-        ApiError: it cannot be read.
+        ApiError: they cannot be read.
     """
     api, namespace = opened.api, opened.namespace
     installed = [
@@ -113,9 +113,9 @@ async def survey(opened: session.Session, wish: Wish) -> Survey:
 async def _emptied(
     api: Client, namespace: str, wish: Wish, custom: Sequence[Json]
 ) -> tuple[ObjectRef, ...]:
-    """Return the namespace that an installation has made to share its sources, if nobody uses it.
+    """Return the namespace that an installation created to share its sources, if it is unused.
 
-    Where custom resources stay, its grant stays.
+    If custom resources stay, its grant stays.
     """
     if not wish.custom_resources or namespace == _SHARED.name:
         return ()
@@ -136,7 +136,7 @@ async def _others(
     *,
     installed: Sequence[Json] = (),
 ) -> tuple[ObjectRef, ...]:
-    """Return what of users is in the namespace."""
+    """Return the objects of users in the namespace."""
     kinds = [kind for kind in await namespaced_kinds(api) if kind.kind not in _PASSING]
     found = [
         obj
@@ -180,10 +180,10 @@ def _listed(refs: Sequence[ObjectRef]) -> str:
 
 
 async def remove(opened: session.Session, found: Survey, wish: Wish) -> None:
-    """Take away what the survey has found.
+    """Delete the objects of the survey.
 
     Raises:
-        DeadlineError: something is not gone in time.
+        DeadlineError: an object still exists after the timeout.
         ApiError: the API server refuses.
     """
     api = opened.api
@@ -199,7 +199,7 @@ async def remove(opened: session.Session, found: Survey, wish: Wish) -> None:
     progress.action(f"removing finalizers from {len(held)} custom resources")
     await _each(_released(api, obj) for obj in held)
     rest = [ref for ref in found.installed if ref.gvk != DEPLOYMENT]
-    # A definition of no kind holds no objects: it is there for the flux command alone.
+    # A CRD of an unknown kind has no objects: it exists only for the flux command.
     rest += [ref for ref in found.definitions if ref.name not in _KINDS]
     progress.action(f"deleting {len(rest)} objects of the installation")
     for run in order.deletion_ranks(rest):
@@ -223,8 +223,8 @@ async def _delete(api: Client, ref: ObjectRef, *, propagation: str = "Background
 async def _delete_namespace(api: Client, ref: ObjectRef) -> None:
     """Delete a namespace that the installation protects, see ``deploy/base/namespaces``.
 
-    An API server forgets the policy some time after it is deleted, so the namespace says that it
-    may go.
+    An API server applies a policy for some time after its deletion, so an annotation of the
+    namespace allows it.
     """
     allowed = {"metadata": {"annotations": {ALLOWED: "true"}}}
     with contextlib.suppress(NotFoundError):
@@ -233,10 +233,10 @@ async def _delete_namespace(api: Client, ref: ObjectRef) -> None:
 
 
 async def _released(api: Client, obj: Json) -> None:
-    """Remove our finalizers, and no other; whatever else changes meanwhile does not matter."""
+    """Remove our finalizers, and no others; concurrent changes do not matter."""
     ref = ref_of(obj)
     places = [place for place, name in enumerate(_finalizers(obj)) if name in _OURS]
-    # RFC 6902: from the end, so that the places before it stay what they were.
+    # RFC 6902: from the end, so that the indexes of earlier ones stay valid.
     operations = [
         operation
         for place in reversed(places)
@@ -294,7 +294,7 @@ def _of_installation(obj: Json) -> bool:
 
 
 def _of_process(obj: Json) -> bool:
-    """Tell whether a process of ours made it, as its certificate (``certs.secret``)."""
+    """Tell whether a process of Penstock created it, such as its certificate (``certs.secret``)."""
     metadata = dig(obj, "metadata", default={})
     component = dig(metadata, "labels", default={}).get("app.kubernetes.io/component")
     return bool(component == metadata.get("name"))

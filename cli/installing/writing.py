@@ -1,8 +1,8 @@
-"""Bring an installation to the cluster, over an older one if there is one, and wait for its pods.
+"""Apply an installation to the cluster, over an older one if there is one, and wait for it.
 
-What an earlier ``penstock install`` wrote and this one does not contain is deleted at the end: a
-component that is no longer chosen, an object that a new version no longer has. Definitions and
-namespaces are never deleted here.
+Objects of an earlier ``penstock install`` that this one does not contain are deleted at the end:
+those of a component that is no longer chosen, or of an older version. CRDs and namespaces are never
+deleted here.
 """
 
 import asyncio
@@ -28,11 +28,11 @@ async def require_free(
 ) -> bool:
     """Require that nothing else reconciles the same objects, or these manifests.
 
-    The Kustomization ``keeper`` may apply them; the answer is whether it does.
+    The Kustomization ``keeper`` may apply them; return whether it does.
 
     Raises:
-        UsageError: Flux's controllers are there, Penstock is in another namespace, or Git applies
-            the installation.
+        UsageError: Flux's controllers exist, Penstock is in another namespace, or Git applies the
+            installation.
     """
     return judge(await listed(api, DEPLOYMENT, label_selector=flux.SELECTOR), choice, keeper)
 
@@ -72,18 +72,18 @@ def _competes(deployment: Json) -> bool:
 
 
 def _applier(obj: Json) -> ObjectKey | None:
-    """Return the Kustomization that applies an object, as its labels say."""
+    """Return the Kustomization in the labels of an object."""
     labels = dig(obj, "metadata", "labels", default={})
     name, namespace = (str(labels.get(label) or "") for label in _GIT)
     return ObjectKey(namespace, name) if name and namespace else None
 
 
 async def write(opened: session.Session, objects: Sequence[Json]) -> None:
-    """Apply the objects, share the sources of a new installation, delete what is left over.
+    """Apply the objects, share the sources of a new installation, delete old objects.
 
     Raises:
         ApiError: an object was refused.
-        DeadlineError: a definition was not served in time.
+        DeadlineError: a CRD was not served in time.
     """
     api, namespace = opened.api, opened.namespace
     fresh = await install.is_fresh(api, namespace)
@@ -103,10 +103,10 @@ async def write(opened: session.Session, objects: Sequence[Json]) -> None:
 
 
 async def ready(opened: session.Session, objects: Iterable[Json]) -> None:
-    """Wait until all Deployments are as ready as they will be.
+    """Wait until all Deployments are ready.
 
     Raises:
-        DeadlineError: one is not in time; the message says what its pods wait for.
+        DeadlineError: one is not ready in time; the message has the reason of its pods.
         FailedError: one has failed.
     """
     deployments = [ref_of(obj) for obj in objects if obj["kind"] == DEPLOYMENT.kind]
@@ -175,7 +175,7 @@ def _identity(obj: Json) -> tuple[str, str, str]:
 
 
 def is_ours(obj: Json) -> bool:
-    """Tell whether this command wrote an object: what others installed is theirs to remove."""
+    """Tell whether this command wrote an object; objects of other tools are not removed."""
     entries = dig(obj, "metadata", "managedFields", default=())
     return any(
         row.get("manager") == install.MANAGER and row.get("operation") == "Apply" for row in entries

@@ -1,1 +1,1 @@
-"""What a Kustomization would make of the files on this machine, and how that differs."""
+"""Builds of Kustomizations from local files, and their differences from the cluster."""

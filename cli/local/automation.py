@@ -1,7 +1,7 @@
-"""Run an ImageUpdateAutomation up to the point where it would push, with the user's own rights.
+"""Run an ImageUpdateAutomation up to the push, with the user's own permissions.
 
-The choices of ImagePolicies are those in the cluster. Repository, engine and message are what the
-controller uses, so the files are those that it would push.
+The choices of ImagePolicies are those in the cluster. Repository, engine and message are those of
+the controller, so the files are the ones that it would push.
 """
 
 import asyncio
@@ -64,11 +64,11 @@ class Preview:
 
 
 async def preview(opened: session.Session, name: str) -> Preview:
-    """Return what the automation would push now.
+    """Return the changes that the automation would push now.
 
     Raises:
-        UsageError: it does not exist, or its source takes credentials that only the cluster has.
-        PenstockError: it would fail, as it would in the cluster.
+        UsageError: it does not exist, or its source needs credentials that only the cluster has.
+        PenstockError: it would fail in the cluster too.
     """
     obj = await _read(opened, IMAGE_UPDATE_AUTOMATION, opened.namespace, name)
     ref = obj.spec.source_ref
@@ -102,7 +102,7 @@ async def _grant(opened: session.Session, source: GitRepository) -> Grant:
         return await access.grant(source)
 
 
-async def _drafted(  # noqa: PLR0913 - what a run works with
+async def _drafted(  # noqa: PLR0913 - the parts of a run
     directory: Path,
     obj: ImageUpdateAutomation,
     source: GitRepository,
@@ -143,9 +143,9 @@ def _file(changed: Changed, root: Path) -> File:
 
 
 def unified(path: str, before: str, after: str) -> str:
-    """Return the difference of two texts of which line by line the bytes of values differ.
+    """Return the difference of two texts with the same number of lines.
 
-    Setters add and remove no line, so this takes time linear in the lines, whatever their number.
+    Setters add and remove no line, so this takes time linear in the lines.
     """
     old, new = (text.removesuffix("\n").split("\n") for text in (before, after))
     if len(old) != len(new):
@@ -164,7 +164,7 @@ def unified(path: str, before: str, after: str) -> str:
 
 
 def _hunks(differing: list[int], count: int) -> Iterator[tuple[int, int]]:
-    """Yield where pieces begin and end; those that touch are one."""
+    """Yield start and end of each hunk; adjacent ones are merged."""
     pieces: list[tuple[int, int]] = []
     for number in differing:
         first, last = max(0, number - _AROUND), min(count, number + _AROUND + 1)

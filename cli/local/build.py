@@ -1,8 +1,8 @@
-"""Build as the controller does, from local files: kustomize, substitution, labels.
+"""Build local files as the controller does: kustomize, substitution, labels.
 
-Nothing is decrypted, because the keys are none of this machine's business: Secrets that may stay
-encrypted until admission are what the controller would send (``cli.local.encrypted``), and of other
-SOPS documents the shape is kept, with a mask for their values.
+Nothing is decrypted, because this machine must not have the keys. Secrets that may stay encrypted
+until admission are sent as the controller would send them (``cli.local.encrypted``). Other SOPS
+documents keep their structure, with masked values.
 """
 
 from collections.abc import Mapping, Sequence
@@ -27,10 +27,10 @@ from toolkit.render import kustomize, substitute
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Inputs:
-    """What a build takes besides the Kustomization; ``mounts`` are by path in the tree.
+    """The inputs of a build besides the Kustomization; ``mounts`` are by path in the tree.
 
-    ``variables`` of ``None`` means that no cluster was asked: those undefined are empty, unless it
-    is ``strict``. ``ignored`` are patterns of files that are left out of the directory to build.
+    ``variables`` of None means that no cluster was contacted: undefined ones are empty, unless it
+    is ``strict``. ``ignored`` are patterns of files to leave out of the directory to build.
     """
 
     workspace: Workspace
@@ -42,7 +42,7 @@ class Inputs:
 
 
 async def build(obj: Kustomization, inputs: Inputs) -> tuple[Json, ...]:
-    """Return the objects as they would be applied, as far as no key is needed for that.
+    """Return the objects to apply, without decryption.
 
     Raises:
         PenstockError: the build fails, as it would in the cluster.

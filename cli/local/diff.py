@@ -1,7 +1,7 @@
-"""What applying a local build would change in the cluster.
+"""The changes that applying a local build would make in the cluster.
 
-The server is asked as for any apply (``toolkit.apply.diff``). Encrypted Secrets are sent as
-stand-ins (``cli.local.encrypted``), because no key is read here.
+The dry-runs are those of an apply (``toolkit.apply.diff``). Encrypted Secrets are sent as stand-ins
+(``cli.local.encrypted``), because no key is read here.
 """
 
 from collections.abc import Sequence
@@ -25,12 +25,12 @@ _STAND_INS: Final = StandIns(send=encrypted.stand_in, admit=encrypted.admitted)
 async def diff(
     api: client.Client, kustomization: Json, obj: Kustomization, objects: Sequence[Json]
 ) -> tuple[Finding, ...]:
-    """Return what would change, in the order of the build, deletions last.
+    """Return the changes in the order of the build, deletions last.
 
-    ``kustomization`` is the live object, whose inventory tells what would be deleted.
+    ``kustomization`` is the live object, whose inventory determines deletions.
 
     Raises:
-        ApplyError: the server refuses objects; all of them are named.
+        ApplyError: the server refuses objects; the message names all of them.
     """
     pruned = dig(kustomization, "spec", "prune", default=False)
     entries = dig(kustomization, "status", "inventory", "entries", default=()) if pruned else ()

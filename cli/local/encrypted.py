@@ -1,13 +1,13 @@
 """Encrypted Secrets in a local build and its diff: no key is read, and no value shown.
 
 In the cluster most of them stay encrypted until admission (``controllers.kustomize``). The local
-build sorts files by the same rules. Everything that admission will make of a carrier is known but
-the values: which keys it has, and the digest of the document, which the live Secret has as an
-annotation. So a diff sends the server a stand-in with the live values, for which nothing needs to
-be decrypted, and puts into the answer what admission would.
+build handles files by the same rules. All but the values of a decrypted carrier is known: its keys,
+and the digest of the document, which the live Secret has as an annotation. So a diff sends the
+server a stand-in with the live values, which needs no decryption, and changes the answer as
+admission would.
 
-Whether this cluster decrypts at admission is not asked, which would need further permissions: the
-live Secret shows it. One that was applied in plaintext is compared as such.
+It does not find out whether this cluster decrypts at admission, which would need further
+permissions: the live Secret shows it. A Secret that was applied in plaintext is compared as such.
 """
 
 import asyncio
@@ -31,7 +31,7 @@ _ENCODED: Final = base64.b64encode(MASK.encode()).decode()
 
 
 def admissible(obj: Kustomization) -> bool:
-    """Tell whether Secrets of a Kustomization may be decrypted at admission, by whatever key."""
+    """Tell whether a webhook may decrypt the Secrets of a Kustomization, with any key."""
     return obj.spec.decryption is not None and obj.spec.kube_config is None
 
 
@@ -94,7 +94,7 @@ def stand_in(obj: Json, live: Json | None = None) -> Json:
 
 
 def admitted(answer: Json, obj: Json, live: Json) -> Json:
-    """Return what the server answered to a stand-in as it would be after admission."""
+    """Return the answer of the server to a stand-in, changed as admission would."""
     if not carriers.opted(obj) or not envelope.opted_in(live):
         return answer
     metadata = answer["metadata"]
@@ -122,7 +122,7 @@ def _without_ciphertext(obj: Json) -> Json:
 
 
 def _values(obj: Json, known: Mapping[str, str]) -> dict[str, str]:
-    """Return the data that an encrypted Secret will have; of what needs a key, the known ones."""
+    """Return the data of an encrypted Secret; values that need a key are the live ones."""
     names = envelope.sealed(obj).names
     strings = (obj.get("stringData") or {}).items()
     texts = {name: base64.b64encode(text.encode()).decode() for name, text in strings}

@@ -30,10 +30,10 @@ async def live(opened: session.Session, name: str) -> Json:
 
 
 def from_file(path: Path, key: ObjectKey) -> Json:
-    """Read it from a file of manifests; one without a namespace is taken to be in ``key``'s.
+    """Return the object from a file of manifests; the default namespace is that of ``key``.
 
     Raises:
-        UsageError: the file cannot be read or does not hold it.
+        UsageError: the file cannot be read or does not contain the object.
     """
     try:
         documents = list(yaml.safe_load_all(path.read_text()))

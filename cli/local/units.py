@@ -1,8 +1,8 @@
-"""What a Kustomization makes of local files, and with ``--recursive`` those that it applies.
+"""Build a Kustomization from local files, and with ``--recursive`` those that it applies.
 
-Each Kustomization is a unit: the object, and what it builds. Its files are those of its source on
-this machine: the first one's are around ``--path``, those of the others are named by
-``--local-sources``, or are the first one's, too.
+Each Kustomization is a unit: the object, and its built objects. Its files are those of its source
+on this machine: those of the first one are around ``--path``; ``--local-sources`` names those of
+the others, which otherwise share the files of the first one.
 """
 
 from collections import deque
@@ -46,7 +46,7 @@ class Request:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Unit:
-    """A Kustomization, as JSON with the live status and decoded, and what it builds."""
+    """A Kustomization, as JSON with the live status and decoded, and its built objects."""
 
     raw: Json
     obj: Kustomization
@@ -54,10 +54,10 @@ class Unit:
 
 
 async def online(opened: session.Session, request: Request) -> list[Unit]:
-    """Build with the Kustomizations, variables and rights of the cluster.
+    """Build with the Kustomizations, variables and permissions of the cluster.
 
     Raises:
-        UsageError: a Kustomization or its source is not where it was said to be.
+        UsageError: a Kustomization or the directory of its source does not exist.
         PenstockError: a build fails, as it would in the cluster.
     """
     if request.file is None:
@@ -81,7 +81,7 @@ async def offline(request: Request, namespace: str, seconds: float) -> list[Unit
 
 
 async def _live(opened: session.Session, raw: Json) -> Json:
-    """Return a Kustomization with the status that it has in the cluster, if it is there."""
+    """Return a Kustomization with its status in the cluster, if it exists there."""
     key = key_of(raw)
     place = session.Session(api=opened.api, namespace=key.namespace, timeout=opened.timeout)
     try:
@@ -93,7 +93,7 @@ async def _live(opened: session.Session, raw: Json) -> Json:
 
 @dataclass(slots=True, kw_only=True)
 class _Waiting:
-    """A Kustomization that is yet to be built; of those below the first only where it is known."""
+    """A Kustomization to build; of those below the first one only if its source is known."""
 
     raw: Json
     first: bool = False
@@ -107,7 +107,7 @@ class _Builder:
         self._sources = dict(request.sources)
 
     async def all(self, first: Json) -> list[Unit]:
-        """Build the first one and, if that is asked for, those below it, each once."""
+        """Build the first one and, with ``recursive``, those below it, each once."""
         units: list[Unit] = []
         queue, seen = deque([_Waiting(raw=first, first=True)]), {key_of(first)}
         while queue:
@@ -165,7 +165,7 @@ class _Builder:
         return Workspace(root=self._sources[key], path=obj.spec.path)
 
     def _mounts(self, obj: Kustomization) -> dict[str, Path]:
-        """Return the directories of further sources that are known."""
+        """Return the known directories of further sources."""
         named = {path: _key(obj, ref) for path, ref in obj.spec.mounts.items() if path}
         return {path: self._sources[key] for path, key in named.items() if key in self._sources}
 
@@ -178,10 +178,10 @@ class _Builder:
 
 
 def sources(pairs: Iterable[str]) -> dict[str, Path]:
-    """Read ``--local-sources``.
+    """Parse ``--local-sources``.
 
     Raises:
-        UsageError: what is given is not ``KIND/NAMESPACE/NAME=DIRECTORY``.
+        UsageError: a value is not ``KIND/NAMESPACE/NAME=DIRECTORY``.
     """
     found = {}
     for pair in words(pairs):
@@ -197,7 +197,7 @@ def sources(pairs: Iterable[str]) -> dict[str, Path]:
 
 
 def _nested(unit: Unit) -> Iterable[Json]:
-    """Yield the Kustomizations that a unit applies; one without a namespace is in the unit's."""
+    """Yield the Kustomizations that a unit applies; the default namespace is the unit's."""
     for obj in unit.objects:
         if gvk_of(obj).group_kind == kustomization.GVK.group_kind:
             metadata = {"namespace": unit.obj.metadata.namespace, **obj["metadata"]}

@@ -1,8 +1,8 @@
-"""Which directory stands in for the artifact when a build runs on local files.
+"""The directory that replaces the artifact in a build of local files.
 
 ``--path`` is the directory to build. Manifests may refer to files beside it (``../base``), so the
-tree to build in begins at the repository: the nearest directory upwards that holds ``.git``.
-Without one, ``spec.path`` tells how deep in its repository the directory lies.
+build tree begins at the repository: the nearest parent directory with ``.git``. Without one,
+``spec.path`` determines how deep the directory is in its repository.
 """
 
 import posixpath
@@ -84,7 +84,7 @@ def _repository(target: Path) -> Path | None:
 
 
 def _above(target: Path, spec_path: str) -> Path:
-    """Return the directory below which ``spec_path`` leads to ``target``, else ``target``."""
+    """Return the directory in which ``spec_path`` leads to ``target``, else ``target``."""
     parts = [part for part in PurePosixPath(spec_path).parts if part not in (".", "/")]
     if parts and list(target.parts[-len(parts) :]) == parts:
         return target.parents[len(parts) - 1]

@@ -1,6 +1,6 @@
-"""A cluster of Flux is taken over by Penstock, and given back.
+"""Take a cluster over from Flux, and give it back.
 
-What there is enters (``survey``), findings leave (``preflight``, over the rules in ``flags`` and
-``pods``). Then ``steps`` are done in their order and undone in reverse, by ``moving``, with what
-they must remember in the cluster (``memory``). Open ``steps`` first.
+Input: the state of the cluster (``survey``). Output: findings (``preflight``, with the rules in
+``flags`` and ``pods``). Then ``moving`` does the ``steps`` in order, or undoes them in reverse, and
+stores the data for undoing them in the cluster (``memory``). Open ``steps`` first.
 """

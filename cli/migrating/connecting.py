@@ -1,7 +1,7 @@
-"""What is left of Flux may fetch artifacts from Penstock while both are there.
+"""Allow the rest of Flux to fetch artifacts from Penstock while both run.
 
-The policies of an installation let only pods of its own namespace fetch artifacts. These carry no
-credentials on the wire, so the rule is for the pods of Flux's Deployments alone.
+The network policies of an installation allow only pods of its own namespace to fetch artifacts.
+Requests have no credentials, so the rule is only for the pods of Flux's Deployments.
 """
 
 from contextlib import suppress

@@ -1,7 +1,7 @@
-"""Exclude Flux's own objects from the reconciliation of the repository that holds them.
+"""Exclude Flux's own objects from the reconciliation of the repository that has them.
 
-The annotation ``reconcile: disabled`` on the live object is what both controllers honour: it is
-neither applied nor pruned, whatever Git holds (``docs/adr/0043-leave-fluxs-own-objects-alone.md``).
+Both controllers honour the annotation ``reconcile: disabled`` on the live object: it is neither
+applied nor pruned, whatever Git has (``docs/adr/0043-leave-fluxs-own-objects-alone.md``).
 """
 
 from collections.abc import Iterable
@@ -27,9 +27,9 @@ _OWNER: Final = (f"{KUSTOMIZE_GROUP}/name", f"{KUSTOMIZE_GROUP}/namespace")
 
 
 def parts(survey: Survey, known: Iterable[Part]) -> tuple[Part, ...]:
-    """Return the objects to exclude: those that are known, and others that nobody has excluded.
+    """Return the objects to exclude: the known ones, and others that are not excluded yet.
 
-    One that its users have excluded before stays theirs.
+    An object that its users excluded before stays excluded.
     """
     found = {each.ref: each for each in known}
     for obj in survey.parts:
@@ -39,15 +39,15 @@ def parts(survey: Survey, known: Iterable[Part]) -> tuple[Part, ...]:
 
 
 async def exclude(api: Client, some: Iterable[Part]) -> None:
-    """Annotate the objects; one that is gone is passed over."""
+    """Annotate the objects; deleted ones are skipped."""
     for each in some:
         await _patch(api, each, {"annotations": {ANNOTATION: _DISABLED}})
 
 
 async def include(api: Client, some: Iterable[Part]) -> None:
-    """Take the annotation away, and give the objects the labels back that they had.
+    """Remove the annotation, and restore the labels of the objects.
 
-    Penstock has changed those of definitions, and ``release`` takes away who applies them.
+    Penstock has changed those of CRDs, and ``release`` removes the labels of the applier.
     """
     for each in some:
         labels: Json = {name: each.labels[name] for name in _OWNER if name in each.labels}
@@ -63,7 +63,7 @@ def appliers(some: Iterable[Part]) -> tuple[ObjectKey, ...]:
 
 
 async def release(api: Client, some: Iterable[Part]) -> None:
-    """Take the labels away that say which Kustomization applies the objects, and may prune them."""
+    """Remove the labels of the Kustomization that applies the objects, so that it prunes none."""
     for each in some:
         await _patch(api, each, {"labels": dict.fromkeys(_OWNER)})
 

@@ -1,4 +1,4 @@
-"""What a preflight finds, as a table or as a document."""
+"""The findings of a preflight, as a table or as a document."""
 
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass
@@ -26,12 +26,12 @@ class Finding:
 
 
 def ordered(found: Iterable[Finding]) -> list[Finding]:
-    """Return the findings, what blocks first."""
+    """Return the findings, blocking ones first."""
     return sorted(found, key=lambda each: _ORDER.index(each.result))
 
 
 def blocking(found: Iterable[Finding]) -> list[Finding]:
-    """Return those that end the migration."""
+    """Return the findings that block the migration."""
     return [each for each in found if each.result == "blocking"]
 
 

@@ -1,8 +1,8 @@
-"""The end of a migration: what is left of Flux is deleted, and there is no way back.
+"""The end of a migration: delete the rest of Flux; this cannot be undone.
 
-``flux uninstall`` would delete the namespace, and with it sources and Kustomizations. Here only
-Flux's own objects go. Namespace and definitions stay. First it is made sure that no repository
-holds these objects any more: it would bring them back, and with them a second set of controllers.
+``flux uninstall`` would delete the namespace, with sources and Kustomizations. Here only Flux's own
+objects are deleted. Namespace and CRDs stay. First it checks that no repository has these objects
+any more: it would create them again, and with them a second set of controllers.
 """
 
 from collections.abc import Sequence
@@ -28,9 +28,9 @@ _SHOWN: Final = 3
 
 
 async def deletable(work: Takeover) -> tuple[Part, ...]:
-    """Return what of Flux is to be deleted.
+    """Return the parts of Flux to delete.
 
-    While a controller goes on running, that is only what the stopped ones need for themselves.
+    While a controller keeps running, these are only the parts of the stopped ones.
     """
     memory, place = work.book.memory, work.survey.namespace
     found = await listed(work.opened.api, DEPLOYMENT, place, label_selector=flux.SELECTOR)
@@ -46,10 +46,10 @@ async def deletable(work: Takeover) -> tuple[Part, ...]:
 
 
 async def finish(work: Takeover) -> None:
-    """Delete what is left of Flux, and forget the migration.
+    """Delete the rest of Flux, and the record of the migration.
 
     Raises:
-        UsageError: the migration has not ended, or a repository still holds objects of Flux.
+        UsageError: the migration has not ended, or a repository still has objects of Flux.
     """
     memory, api = work.book.memory, work.opened.api
     if STEPS[-1].name not in memory.done:
@@ -63,7 +63,7 @@ async def finish(work: Takeover) -> None:
     for part in gone:
         with suppress(NotFoundError):
             live = await api.get(part.ref.gvk, part.name, part.namespace)
-            if is_part(live):  # what has lost the label meanwhile is somebody's own
+            if is_part(live):  # An object that has lost the label meanwhile belongs to a user.
                 uid = str(dig(live, "metadata", "uid"))
                 await api.delete(part.ref.gvk, part.name, part.namespace, uid=uid)
     deleted = {part.ref for part in gone}

@@ -1,4 +1,4 @@
-"""Flags of Flux's controllers that change what they do, and what does the same here. Pure."""
+"""Flags of Flux's controllers that change their behaviour, and the equivalents here. Pure."""
 
 from collections.abc import Iterator, Mapping
 from dataclasses import fields
@@ -9,7 +9,7 @@ from toolkit.kube.options import SHARDING, Options
 from toolkit.objects import Json, dig, ref_of
 
 _EXPECTED: Final[Mapping[str, frozenset[str]]] = {
-    # as Flux's own manifests have them; an empty set stands for any value
+    # the values in Flux's own manifests; an empty set means any value
     "events-addr": frozenset(),
     "watch-all-namespaces": frozenset({"true"}),
     "log-level": frozenset(),
@@ -37,7 +37,7 @@ _NOTHING: Final = "nothing"
 
 
 def judge(deployment: Json) -> Iterator[Finding]:
-    """Tell what a Deployment of Flux is told that its manifests do not say by themselves."""
+    """Yield findings about the flags that differ from Flux's manifests."""
     for container in dig(deployment, "spec", "template", "spec", "containers", default=()):
         for argument in container.get("args") or ():
             name, _, value = str(argument).lstrip("-").partition("=")

@@ -1,4 +1,4 @@
-"""What matters of the objects that Flux reconciles. Pure."""
+"""Findings about the objects that Flux reconciles. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -20,7 +20,7 @@ _VERSIONS: Final = {
 
 
 def versions(request: Request) -> Iterator[Finding]:
-    """Whether objects are stored in a version that Penstock does not serve."""
+    """Check whether objects are stored in a version that Penstock does not serve."""
     for each in request.survey.definitions:
         known = _VERSIONS.get(key_of(each).name)
         stored = set(dig(each, "status", "storedVersions", default=()))

@@ -1,4 +1,4 @@
-"""What matters of Flux's own installation. Pure."""
+"""Findings about Flux's own installation. Pure."""
 
 from collections import Counter
 from collections.abc import Iterator
@@ -22,7 +22,7 @@ _ADMIN: Final = "cluster-admin"
 
 
 def cluster(request: Request) -> Iterator[Finding]:
-    """Whether the cluster takes an installation."""
+    """Check whether the cluster can have an installation."""
     for row in request.survey.suitable:
         yield Finding(
             result="info" if row.ok else "blocking",
@@ -34,7 +34,7 @@ def cluster(request: Request) -> Iterator[Finding]:
 
 
 def namespaces(request: Request) -> Iterator[Finding]:
-    """Whether there is a place for Penstock."""
+    """Check whether the namespace for Penstock is free."""
     survey, choice = request.survey, request.choice
     if choice.namespace == survey.namespace:
         yield Finding(
@@ -51,7 +51,7 @@ def namespaces(request: Request) -> Iterator[Finding]:
 
 
 def controllers(request: Request) -> Iterator[Finding]:
-    """Which controllers there are, and what becomes of each."""
+    """List the controllers, and what happens to each."""
     for each in request.survey.deployments:
         name = flux.component(each)
         kinds = ", ".join(flux.CONTROLLERS.get(name, ("unknown kinds",)))
@@ -73,7 +73,7 @@ def _version(deployment: Json) -> str:
 
 
 def keepers(request: Request) -> Iterator[Finding]:
-    """Who would start Flux's controllers again."""
+    """Find objects that would start Flux's controllers again."""
     applied: Counter[ObjectKey] = Counter()
     for each in request.survey.parts:
         labels = dig(each, "metadata", "labels", default={})
@@ -102,7 +102,7 @@ def keepers(request: Request) -> Iterator[Finding]:
 
 
 def arguments(request: Request) -> Iterator[Finding]:
-    """Tell what the controllers were told and given."""
+    """Report flags and other settings of the controllers."""
     for each in request.survey.deployments:
         yield from flags.judge(each)
         yield from pods.judge(each)

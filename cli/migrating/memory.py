@@ -1,7 +1,7 @@
-"""What a migration remembers in the cluster, so that it can be resumed and undone.
+"""The record of a migration in the cluster, with which it can be resumed and undone.
 
-It is one ConfigMap in the namespace of Flux, written before what it tells of is done. Each write
-names the version that it changes, so that two people cannot migrate a cluster at once.
+It is a ConfigMap in the namespace of Flux, written before each step. Each write names the version
+that it replaces, so that two users cannot migrate a cluster at once.
 """
 
 from contextlib import suppress
@@ -32,16 +32,18 @@ class Part(msgspec.Struct, frozen=True):
 
     @property
     def ref(self) -> ObjectRef:
-        """Return it as other modules name objects."""
+        """Return the reference to the ConfigMap."""
         return ObjectRef(GroupVersionKind.parse(self.version, self.kind), self.namespace, self.name)
 
 
 class Memory(msgspec.Struct, frozen=True):
-    """What is remembered. ``replicas`` are those of Flux's Deployments before they were stopped.
+    """The record. ``replicas`` are those of Flux's Deployments before they were stopped.
 
-    ``parts`` were excluded from reconciliation, ``grants`` (namespace and name) were written,
-    ``fresh`` says that sources have to be shared as a first installation does, ``done`` names the
-    steps that were begun, ``unready`` are the appliers that were not ready at first.
+    - ``parts`` were excluded from reconciliation.
+    - ``grants`` (namespace and name) were written.
+    - ``fresh`` tells that sources must be shared as in a first installation.
+    - ``done`` are the steps that were begun.
+    - ``unready`` are the appliers that were not ready at the start.
     """
 
     namespace: str = ""
@@ -93,10 +95,10 @@ class Book:
                 )
 
     async def write(self, memory: Memory) -> None:
-        """Replace what is remembered.
+        """Replace the record.
 
         Raises:
-            FailedError: somebody else has replaced it meanwhile.
+            FailedError: another run has replaced it meanwhile.
         """
         data = {_KEY: msgspec.json.encode(memory).decode()}
         metadata: Json = {"name": NAME, "namespace": self._namespace}

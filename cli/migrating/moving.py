@@ -7,10 +7,10 @@ from cli.migrating.steps import STEPS, Step, Takeover
 
 
 async def forward(work: Takeover, *, until: int) -> None:
-    """Do the steps up to a number; those that were done before are done again.
+    """Do the steps up to a number; repeat those that were done before.
 
     Raises:
-        PenstockError: a step failed; the next run goes on with it.
+        PenstockError: a step failed; the next run continues with it.
     """
     for number, step in enumerate(STEPS[:until], 1):
         progress.action(f"step {number} of {len(STEPS)}: {step.title}")
@@ -27,7 +27,7 @@ async def back(work: Takeover) -> None:
 
     Raises:
         UsageError: none was.
-        PenstockError: a step cannot be undone; the next run goes on with it.
+        PenstockError: a step cannot be undone; the next run continues with it.
     """
     if not work.book.is_written:
         raise errors.UsageError("no migration was begun in this cluster, so there is none to undo")

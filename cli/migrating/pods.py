@@ -1,7 +1,7 @@
-"""What Flux's pods were given besides flags: identities, variables, volumes. Pure.
+"""Settings of Flux's pods besides flags: identities, variables, volumes. Pure.
 
-An administrator added it with a patch, mostly so that a controller can sign in at a cloud or fetch
-through a proxy. Penstock's pods need the same.
+An administrator added them with a patch, usually for credentials at a cloud or for a proxy.
+Penstock's pods need the same.
 """
 
 from collections.abc import Iterator
@@ -21,7 +21,7 @@ _IDENTITIES: Final = (
 
 
 def judge(deployment: Json) -> Iterator[Finding]:
-    """Tell what the pod template has that Flux's manifests do not."""
+    """Yield findings about parts of the pod template that Flux's manifests do not have."""
     pod = dig(deployment, "spec", "template", "spec", default={})
     containers = pod.get("containers") or ()
     variables = {str(row.get("name")) for each in containers for row in each.get("env") or ()}
@@ -39,7 +39,7 @@ def judge(deployment: Json) -> Iterator[Finding]:
 
 
 def identities(account: Json) -> Iterator[Finding]:
-    """Tell as whom a ServiceAccount of Flux signs in at a cloud."""
+    """Yield findings about the cloud identity of a ServiceAccount of Flux."""
     notes = dig(account, "metadata", "annotations", default={})
     for name in _IDENTITIES:
         if name in notes:

@@ -1,4 +1,4 @@
-"""What of a cluster of Flux matters before Penstock takes over, each with its remedy. Pure."""
+"""The findings about a cluster of Flux before a migration, each with its remedy. Pure."""
 
 from collections.abc import Callable, Iterator, Sequence
 from typing import Final
@@ -9,21 +9,21 @@ from cli.migrating.request import Request
 
 
 def find(request: Request) -> list[Finding]:
-    """Return all findings, what blocks first."""
+    """Return all findings, blocking ones first."""
     return findings.ordered(found for check in CHECKS for found in check(request))
 
 
 CHECKS: Final[Sequence[Callable[[Request], Iterator[Finding]]]] = (
     installation.cluster,  # whether Kubernetes and the rights suffice
     installation.namespaces,  # where Penstock would be
-    installation.controllers,  # what Flux runs, and what becomes of it
-    installation.keepers,  # who would start it again
+    installation.controllers,  # the controllers of Flux
+    installation.keepers,  # objects that would start them again
     fleet.versions,  # which versions are stored
-    fleet.refused,  # what the gate would refuse, references above all
+    fleet.refused,  # objects that the gate would refuse, mainly for references
     fleet.kinds,  # what Penstock does not reconcile
-    installation.arguments,  # what Flux was told and given
+    installation.arguments,  # settings of Flux's controllers
     installation.networks,  # rules of the network
-    installation.bindings,  # who is an administrator
-    fleet.objects,  # what is suspended or not ready
+    installation.bindings,  # bindings to administrators
+    fleet.objects,  # suspended and unready objects
     fleet.secrets,  # which Secrets are needed
 )

@@ -1,4 +1,4 @@
-"""What a preflight judges."""
+"""The input of a preflight."""
 
 from dataclasses import dataclass
 
@@ -8,7 +8,7 @@ from cli.migrating.survey import Survey
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What there is, what is to be installed, and whether references are to be granted."""
+    """The survey, the chosen installation, and whether to grant references."""
 
     survey: Survey
     choice: Choice

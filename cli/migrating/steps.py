@@ -1,7 +1,7 @@
-"""The steps of a takeover, in their order.
+"""The steps of a takeover, in order.
 
-Each may be done again at any time: it brings about what it says, and leaves alone what is so
-already. Before a step changes anything, it remembers what it takes to undo it.
+Each can be repeated at any time: it makes its changes, and skips those that are done. Before a step
+changes anything, it stores the data for undoing it.
 """
 
 from collections.abc import Awaitable, Callable, Sequence
@@ -28,7 +28,7 @@ _NAMED: Final = 5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Takeover:
-    """What the steps work with. ``opened`` works in the namespace of Penstock."""
+    """The inputs of the steps. ``opened`` is a session in the namespace of Penstock."""
 
     opened: session.Session
     survey: Survey
@@ -52,7 +52,7 @@ class Step:
 
 
 async def _remember(work: Takeover) -> None:
-    """Remember how Flux runs, as far as it is not known."""
+    """Store the state of Flux, unless it is stored already."""
     memory, survey = work.book.memory, work.survey
     first = not work.book.is_written
     await _noted(
@@ -115,7 +115,7 @@ async def _remove(work: Takeover) -> None:
 
 
 async def _grant(work: Takeover) -> None:
-    """Write the grants that references lack, if that was asked for."""
+    """Write the grants that references lack, if requested."""
     if not work.grants:
         return
     missing = fleet.missing_grants(work.survey, work.choice.namespace)
@@ -173,7 +173,7 @@ STEPS: Final[Sequence[Step]] = (
         do=_exclude,
         undo=_include,
     ),
-    # before Penstock is there, so that never two controllers reconcile an object
+    # before Penstock starts, so that two controllers never reconcile one object
     Step(
         name="stop",
         title="stop the controllers of Flux that Penstock replaces",
@@ -196,7 +196,7 @@ STEPS: Final[Sequence[Step]] = (
         do=_grant,
         undo=_revoke,
     ),
-    # once the namespace is there
+    # when the namespace exists
     Step(
         name="connect",
         title="let what is left of Flux fetch artifacts",

@@ -13,11 +13,11 @@ from toolkit.kube.errors import NotFoundError
 from toolkit.objects import Json, ObjectRef, dig, key_of, ref_of
 
 _LEAST: Final = 1
-"""Replicas to start with where somebody had stopped a controller before."""
+"""Replicas to start with if a controller was stopped before."""
 
 
 def replicas(survey: Survey, known: dict[str, int]) -> dict[str, int]:
-    """Return the replicas of each Deployment to stop; a number that is known is kept."""
+    """Return the replicas of each Deployment to stop; stored numbers are kept."""
     found = {
         key_of(each).name: max(_LEAST, dig(each, "spec", "replicas", default=1))
         for each in survey.deployments
@@ -27,10 +27,10 @@ def replicas(survey: Survey, known: dict[str, int]) -> dict[str, int]:
 
 
 async def stop(opened: session.Session, namespace: str, names: list[str]) -> None:
-    """Scale the Deployments to nothing, and wait until their last pods have ended.
+    """Scale the Deployments to zero, and wait until their last pods have ended.
 
     Raises:
-        DeadlineError: a pod has not ended in time: what it releases is finished first.
+        DeadlineError: a pod has not ended in time, because it finishes a release first.
     """
     stopping: list[ObjectRef] = []
     for name in names:
@@ -50,10 +50,10 @@ async def stop(opened: session.Session, namespace: str, names: list[str]) -> Non
 
 
 async def start(opened: session.Session, namespace: str, wanted: dict[str, int]) -> None:
-    """Scale the Deployments to what they were, and wait until they are ready.
+    """Scale the Deployments to their earlier replicas, and wait until they are ready.
 
     Raises:
-        FailedError: a Deployment is gone.
+        FailedError: a Deployment does not exist.
         DeadlineError: one is not ready in time.
     """
     for name, count in wanted.items():

@@ -1,4 +1,4 @@
-"""What there is of Flux and of a fleet in a cluster, before anything is changed."""
+"""The objects of Flux and of a fleet in a cluster, before anything is changed."""
 
 from collections import Counter
 from collections.abc import Iterable
@@ -38,9 +38,9 @@ _OURS: Final = frozenset(kind.crd_name for kind in KINDS)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Survey:
-    """What was found. ``parts`` are all objects of Flux's installation, its Deployments included.
+    """The result. ``parts`` are all objects of Flux's installation, including its Deployments.
 
-    ``others`` counts objects by the kind that Penstock does not reconcile.
+    ``others`` counts objects of kinds that Penstock does not reconcile.
     """
 
     namespace: str
@@ -57,10 +57,10 @@ class Survey:
 
 
 async def read(api: Client, namespace: str) -> Survey:
-    """Read all of it; ``namespace`` is Flux's.
+    """Read all objects; ``namespace`` is Flux's.
 
     Raises:
-        UsageError: Flux is not there; the message says where it is.
+        UsageError: Flux is not there; the message has its namespace.
     """
     labelled = await listed(api, DEPLOYMENT, label_selector=flux.SELECTOR)
     theirs = [each for each in labelled if not flux.is_ours(each)]
@@ -105,7 +105,7 @@ def is_part(obj: Json) -> bool:
 
 
 def nothing(namespace: str) -> Survey:
-    """Return the survey of a cluster that is not looked at, to undo what is remembered."""
+    """Return an empty survey, to undo a recorded migration without reading the cluster."""
     return Survey(
         namespace=namespace,
         deployments=(),

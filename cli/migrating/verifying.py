@@ -1,4 +1,4 @@
-"""Whether Penstock reconciles what Flux did: each applier is asked once, and has to answer."""
+"""Verify that Penstock reconciles the objects of Flux: request one reconciliation of each."""
 
 import asyncio
 import time
@@ -20,17 +20,17 @@ _SHOWN: Final = 10
 
 
 def unready(survey: Survey) -> tuple[str, ...]:
-    """Return the appliers that are not ready now, and of which nothing is asked later."""
+    """Return the appliers that are not ready now; they are not checked later."""
     asked = (each for each in survey.subjects if _is_asked(each))
     return tuple(str(each.ref) for each in asked if _ready(each.obj) != "True")
 
 
 async def verify(opened: session.Session, survey: Survey, unready: Collection[str]) -> None:
-    """Have every Kustomization and HelmRelease reconciled that is not suspended.
+    """Reconcile every Kustomization and HelmRelease that is not suspended.
 
     Raises:
-        FailedError: one that was ready before is not any more; the message names it.
-        DeadlineError: one was not handled in time.
+        FailedError: one that was ready before is not ready any more; the message names it.
+        DeadlineError: one was not reconciled in time.
     """
     asked = [each for each in survey.subjects if _is_asked(each)]
     progress.waiting(f"waiting for {len(asked)} Kustomizations and HelmReleases")
@@ -41,7 +41,7 @@ async def verify(opened: session.Session, survey: Survey, unready: Collection[st
             try:
                 return await ask(opened, subject.ref)
             except NotFoundError:
-                return ""  # its applier has deleted it meanwhile
+                return ""  # Its applier has deleted it meanwhile.
 
     with errors.ungrouped():
         async with asyncio.TaskGroup() as group:
@@ -64,11 +64,11 @@ def _is_asked(subject: Subject) -> bool:
 
 
 async def ask(opened: session.Session, ref: ObjectRef) -> str:
-    """Ask for a reconciliation, and return why the object is not ready after it, if so.
+    """Request a reconciliation, and return why the object is not ready afterwards, if so.
 
     Raises:
-        DeadlineError: nobody has reconciled it in time.
-        NotFoundError: it is gone.
+        DeadlineError: it was not reconciled in time.
+        NotFoundError: it was deleted.
     """
     stamp = str(time.time_ns())
     body = {"metadata": {"annotations": {_REQUESTED: stamp}}}

@@ -17,7 +17,7 @@ from cli.migrating.steps import STEPS, Takeover, listed
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wish:
-    """What is to be done, and how it is told; ``until`` is the last step, 0 the last there is."""
+    """The options: direction, output, and the last step, 0 for all."""
 
     direction: Literal["forward", "back", "finish"]
     dry_run: bool
@@ -29,10 +29,10 @@ class Wish:
 
 
 async def go(opened: session.Session, choice: Choice, wish: Wish) -> None:
-    """Go the way that is wished.
+    """Migrate in the direction of the options.
 
     Raises:
-        CommandError: something blocks, or nothing is there to undo.
+        CommandError: a finding blocks, or there is nothing to undo.
         PenstockError: a step failed.
     """
     if wish.until > len(STEPS):

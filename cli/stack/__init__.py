@@ -18,7 +18,7 @@ from typing import Final
 from cli.stack.components import Component
 
 COMPONENTS: Final = (
-    # Provider, Alert, Receiver: first, so that the others know where events are taken
+    # Provider, Alert, Receiver: first, so that others know the address for events
     Component(
         name="notification",
         module="controllers",

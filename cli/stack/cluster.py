@@ -28,7 +28,7 @@ _STOP_WITHIN: Final = 30.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Cluster:
-    """How to reach a cluster as administrator; ``directory`` holds what is known of ours."""
+    """The connection to a cluster as administrator; ``directory`` has the state of the stack."""
 
     kubeconfig: Path
     context: str = ""
@@ -41,7 +41,7 @@ class Cluster:
 async def chosen(
     kubeconfig: Path | None, *, context: str, name: str, report: Callable[[str], None]
 ) -> AsyncIterator[Cluster]:
-    """Use the given kubeconfig or the context that the environment names, else start a cluster."""
+    """Use the given kubeconfig or the context of the environment, else start a cluster."""
     wanted = context or os.environ.get(EXISTING, "")
     if kubeconfig is not None or wanted:
         yield Cluster(kubeconfig=kubeconfig or _users_kubeconfig(), context=wanted)
@@ -52,10 +52,10 @@ async def chosen(
 
 @asynccontextmanager
 async def embedded(name: str, *, report: Callable[[str], None]) -> AsyncIterator[Cluster]:
-    """Run an embedded control plane for the length of the block.
+    """Run an embedded control plane during the block.
 
     Raises:
-        FailedError: it did not start; the message ends with what it said.
+        FailedError: it did not start; the message ends with its output.
     """
     process = await asyncio.create_subprocess_exec(
         *(sys.executable, "-m", "controlplane", "up", "--until-eof"),
@@ -69,7 +69,7 @@ async def embedded(name: str, *, report: Callable[[str], None]) -> AsyncIterator
     last: deque[str] = deque(maxlen=5)
     listening = asyncio.create_task(_listen(process, last, report))
     try:
-        assert process.stdout is not None  # noqa: S101 -- it is a pipe, asked for above
+        assert process.stdout is not None  # noqa: S101 -- opened as a pipe above
         line = await process.stdout.readline()
         if not line:
             await listening
@@ -81,7 +81,7 @@ async def embedded(name: str, *, report: Callable[[str], None]) -> AsyncIterator
 
 
 async def _stop(process: asyncio.subprocess.Process) -> None:
-    assert process.stdin is not None  # noqa: S101 -- it is a pipe, asked for above
+    assert process.stdin is not None  # noqa: S101 -- opened as a pipe above
     process.stdin.close()
     try:
         await asyncio.wait_for(process.wait(), _STOP_WITHIN)
@@ -94,7 +94,7 @@ async def _stop(process: asyncio.subprocess.Process) -> None:
 async def _listen(
     process: asyncio.subprocess.Process, last: deque[str], report: Callable[[str], None]
 ) -> None:
-    assert process.stderr is not None  # noqa: S101 -- it is a pipe, asked for above
+    assert process.stderr is not None  # noqa: S101 -- opened as a pipe above
     async for line in process.stderr:
         text = line.decode(errors="replace").rstrip()
         last.append(text)
@@ -116,5 +116,5 @@ def _users_kubeconfig() -> Path:
 
 
 def search_path() -> str:
-    """Return PYTHONPATH for programs of ours, whatever their working directory is."""
+    """Return PYTHONPATH for our programs, for any working directory."""
     return os.pathsep.join(filter(None, (str(install.ROOT), os.environ.get("PYTHONPATH"))))

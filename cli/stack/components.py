@@ -1,7 +1,7 @@
-"""What runs: one row per process, and the command line that starts it.
+"""The components: one row per process, and the command line that starts it.
 
-A component is a module, the service account that it runs as, and the flags that only the machine
-knows (ports, directories). Everything else a process needs it reads from the Kubernetes API.
+A component is a module, the service account that it runs as, and the flags that depend on the
+machine (ports, directories). A process reads all other settings from the Kubernetes API.
 """
 
 import sys
@@ -26,12 +26,12 @@ class Ports:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Neighbours:
-    """Where other components are, as ``host:port``; empty for those that this stack lacks."""
+    """Addresses of other components, as ``host:port``; empty for those that this stack lacks."""
 
     storage: tuple[str, ...] = ()
     """Each replica's: an artifact has the address of the one that led when it was stored."""
     events: str = ""
-    """What takes events."""
+    """The receiver of events."""
     plans: Mapping[str, str] = field(default_factory=dict)
     """Those that make plans, by the name of the component."""
 
@@ -48,9 +48,9 @@ _PLANS: Final[Mapping[str, str]] = {
 class Component:
     """One kind of process of the stack.
 
-    What ``keeps_files`` has a directory of its own and serves nothing of it. What is
-    ``asked_by_api_server`` can only run where that reaches this machine's loopback: by webhooks, or
-    because it ``serves_api``, an API of its own behind the same server.
+    ``keeps_files``: it has a directory of its own and does not serve it. ``asked_by_api_server``:
+    API servers must reach this machine's loopback, for webhooks, or because it ``serves_api``, an
+    API behind the same server.
     """
 
     name: str
@@ -104,12 +104,12 @@ class Component:
             argv += [
                 f"--secure-addr=127.0.0.1:{ports.webhook}",
                 f"--apiservice-port={ports.webhook}",
-                # Nobody else is there to be sent to.
+                # There are no other replicas that could serve.
                 "--shutdown-delay-duration=0s",
                 *(f"{_PLANS[name]}={place}" for name, place in neighbours.plans.items()),
             ]
         if (self.makes_plans or self.serves_api) and neighbours.storage:
-            # A plan asks one of them what it keeps.
+            # A plan needs only one artifact server.
             known = neighbours.storage if self.serves_api else neighbours.storage[:1]
             argv.append(f"--storage-adv-addr={','.join(known)}")
         if self.asked_by_api_server and not self.serves_api:

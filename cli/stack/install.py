@@ -1,8 +1,8 @@
-"""The one step that needs an administrator: CRDs, namespace, service accounts, RBAC, policies.
+"""The only step that needs an administrator: CRDs, namespace, accounts, RBAC, policies.
 
-Everything is applied server-side, so it may run again over an older installation. What is applied
-is in ``crds/yaml`` and ``deploy/base``; here it is only read, put into the namespace
-that was asked for, and sent.
+Everything is applied server-side, so it can run again over an older installation. The objects are
+in ``crds/yaml`` and ``deploy/base``; here they are read, put into the chosen namespace, and
+applied.
 """
 
 import asyncio
@@ -29,7 +29,7 @@ CRDS: Final = ROOT / "crds" / "yaml"
 RBAC: Final = ROOT / "deploy" / "base" / "rbac"
 GATE: Final = ROOT / "deploy" / "base" / "webhooks" / "rbac.yaml"
 KEYS: Final = ROOT / "deploy" / "components" / "decryption" / "rbac.yaml"
-"""For the gate on this machine, which knows who asks it."""
+"""For the gate on this machine, which can verify its callers."""
 WINDOW: Final = ROOT / "deploy" / "base" / "apiserver" / "rbac.yaml"
 POLICY: Final = ROOT / "deploy" / "base" / "policy" / "installed"
 SHARED: Final = "flux-system"
@@ -59,21 +59,21 @@ async def install(api: client.Client, *, namespace: str, accounts: Iterable[str]
         await apply_all(api, [*rights, *_keeper(namespace, accounts)])
     await established(api, [str(dig(crd, "metadata", "name")) for crd in definitions])
     api.mapper.invalidate()
-    if fresh:  # what somebody has deleted since stays deleted
+    if fresh:  # Objects that a user has deleted since stay deleted.
         with errors.ungrouped():
             await grant(api, {namespace, SHARED})
     return f"{len(definitions)} kinds, namespace {namespace}, {len(rights)} RBAC objects"
 
 
 async def is_fresh(api: client.Client, namespace: str) -> bool:
-    """Tell whether nothing was installed before: then sources are shared, else it was decided."""
+    """Tell whether there was no installation before: only then sources are shared."""
     return not (await exists(api, _NAMESPACE, namespace) and await exists(api, _CRD, _GRANT_CRD))
 
 
 async def name_this_machine(api: client.Client, *, namespace: str) -> None:
-    """Have the Service of the aggregated API lead to this machine, whatever its port.
+    """Point the Service of the aggregated API at this machine and its port.
 
-    API servers look for no endpoints of a Service that is but a name.
+    API servers look up no endpoints for a Service of type ExternalName.
     """
     service = {
         "apiVersion": "v1",
@@ -138,7 +138,7 @@ def _namespace(name: str) -> Json:
 
 
 def _keeper(namespace: str, accounts: Iterable[str]) -> list[Json]:
-    """Return a service account that may request tokens of the named ones, and nothing else."""
+    """Return a service account that may only request tokens of the named ones."""
     rbac = "rbac.authorization.k8s.io"
     # Without these labels `penstock uninstall` would take the objects for those of a user.
     labels = {"app.kubernetes.io/part-of": "penstock", "app.kubernetes.io/component": KEEPER}

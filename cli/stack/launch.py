@@ -1,10 +1,10 @@
-"""Turn into another program that the kernel ends when the supervisor is gone.
+"""Execute another program that the kernel ends when the supervisor has ended.
 
-``python -I -S launch.py FD PROGRAM ARGUMENT...``: FD is the reading end of a pipe whose writing end
-only the supervisor holds. The kernel signals the owner of the reading end when the last writer
-is gone (``fcntl(2)``, O_ASYNC and F_SETSIG), which happens however the supervisor ends. The setting
-survives ``exec``, so the program needs to know nothing of it. Nothing of ours is imported, so that
-it starts in a few milliseconds.
+``python -I -S launch.py FD PROGRAM ARGUMENT...``: FD is the reading end of a pipe; only the
+supervisor has the writing end. The kernel signals the owner of the reading end when the last writer
+is closed (``fcntl(2)``, O_ASYNC and F_SETSIG), for any end of the supervisor. The setting survives
+``exec``, so the program needs no change. No module of ours is imported, so that it starts in a few
+milliseconds.
 """
 
 import fcntl

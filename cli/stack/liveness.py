@@ -1,7 +1,7 @@
-"""Whether a process still answers, asked as a kubelet asks (``livenessProbe``).
+"""Liveness probes of a process, as a kubelet sends them (``livenessProbe``).
 
-A process that hangs does not end, so it would not be started again. The defaults are generous: on a
-busy machine both the question and the answer take time.
+A process that hangs does not end, so it would not be restarted. The defaults are generous: on a
+busy machine both the request and the answer take time.
 """
 
 import asyncio

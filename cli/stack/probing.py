@@ -1,4 +1,4 @@
-"""When a process of ``penstock up`` counts as hung: what flags say, and ``liveness`` acts on."""
+"""Flags that define when a process of ``penstock up`` counts as hung, for ``liveness``."""
 
 from dataclasses import dataclass
 

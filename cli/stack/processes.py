@@ -44,14 +44,14 @@ GRACE: Final = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProcessSpec:
-    """How to start one process, and where it can be asked how it is."""
+    """The command line of one process, and the URL of its health endpoints."""
 
     name: str
     argv: tuple[str, ...]
     env: Mapping[str, str]
     log: Path
     health: str
-    """Base URL of the health endpoints; without one nobody asks whether the process hangs."""
+    """Base URL of the health endpoints; without one there are no liveness probes."""
     probe: Probe = field(default_factory=Probe)
 
 
@@ -117,7 +117,7 @@ class SupervisedProcess:
             os.close(ours)
 
     async def _end_of(self, process: asyncio.subprocess.Process) -> int:
-        """Wait until the process ends; one that hangs is ended."""
+        """Wait until the process ends; end it if it hangs."""
         asking = asyncio.create_task(self._end_if_hung()) if self.spec.health else None
         try:
             return await process.wait()
@@ -130,11 +130,11 @@ class SupervisedProcess:
         why = await liveness.hung(self.spec.health, self.spec.probe)
         if not self._stopping.is_set():
             self._report(f"{self.spec.name} {why}, ending it")
-            # What hangs hears no SIGTERM.
+            # A process that hangs does not handle SIGTERM.
             self.kill(signal.SIGKILL)
 
     def kill(self, number: signal.Signals = signal.SIGKILL) -> None:
-        """Send a signal to the process, not to its group; the supervisor goes on."""
+        """Send a signal to the process, not to its group; the supervisor continues."""
         pid = self.pid
         if pid is not None:
             # Not through ``Process``: that polls, and then asyncio finds no child to wait for.
@@ -156,7 +156,7 @@ class SupervisedProcess:
             await process.wait()
 
     def _sweep(self) -> None:
-        """End what is left of the process group."""
+        """End the rest of the process group."""
         if self._process is not None:
             with contextlib.suppress(ProcessLookupError):
                 os.killpg(self._process.pid, signal.SIGKILL)
@@ -187,7 +187,7 @@ class SupervisedProcess:
 
 
 def last_lines(log: Path, count: int = 5) -> str:
-    """Return the end of a log file: what a process said before it failed."""
+    """Return the last lines of a log file, which show why a process failed."""
     with contextlib.suppress(FileNotFoundError):
         with log.open("rb") as stream:
             stream.seek(max(0, log.stat().st_size - 8192))

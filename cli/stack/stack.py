@@ -48,20 +48,20 @@ from webhooks import arming, configuration, definitions, plugins
 
 READY_WITHIN: Final = 60.0
 CONTROLLERS: Final = tuple(c.name for c in COMPONENTS if not c.asked_by_api_server)
-"""What runs against any cluster."""
+"""Components that can use any cluster."""
 EVERYTHING: Final = tuple(c.name for c in COMPONENTS)
-"""What runs beside an API server on this machine."""
+"""Components that need an API server on this machine."""
 NAMESPACE: Final = rbac.NAMESPACE
 _LOOK: Final = 0.05
 _ANYWHERE: Final = configuration.Target(namespace=NAMESPACE)
 _FAREWELL: Final = 20.0
-"""Seconds that an API server has to forget us; it may be gone itself."""
+"""Timeout in seconds for unregistering at an API server, which may have ended itself."""
 _KEEPER_LIFETIME: Final = 30 * 24 * 3600
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What may differ from one stack to another.
+    """The options of a stack.
 
     ``flags`` are extra arguments by component name, ``env`` extra variables for all processes.
     """
@@ -78,7 +78,7 @@ class Options:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Layout:
-    """Where things lie below the state directory."""
+    """The paths below the state directory."""
 
     state: Path
 
@@ -193,7 +193,7 @@ class Stack:
         return self.layout.kubeconfig(_component(component).service_account)
 
     def starts(self, component: str, *, replica: int = 0) -> int:
-        """Return how often this process was started since it was last told to."""
+        """Return how often this process was started since it was last requested."""
         return self._running[component, replica].process.starts
 
     async def kill(
@@ -256,10 +256,10 @@ class Stack:
             )
 
     async def wait_armed(self, component: str, *, within: float = READY_WITHIN) -> None:
-        """Return once the API server has been told to ask this component.
+        """Wait until the API server has the registration of this component.
 
         Raises:
-            DeadlineError: it was not within so many seconds; the message ends with its log.
+            DeadlineError: it takes longer than ``within`` seconds; the message ends with its log.
         """
         wanted = _registered(_component(component))
         try:
@@ -366,7 +366,7 @@ def _registered(component: Component) -> list[str]:
 async def _launch_all(stack: Stack) -> None:
     for name in stack.options.components:
         component = _component(name)
-        # The API server is told one address on this machine.
+        # The API server has one address on this machine.
         replicas = 1 if component.asked_by_api_server else stack.options.replicas
         for number in range(replicas):
             stack.launch(component, number)
@@ -378,10 +378,10 @@ async def _launch_all(stack: Stack) -> None:
 
 
 async def _disarm(layout: Layout, options: Options) -> None:
-    """Leave no API server behind that asks processes which are gone.
+    """Remove the registrations of processes that will end from the API server.
 
-    Each component takes back what it registered, under its own account. One that was killed, with
-    us, leaves its registration: it fails closed until it runs again.
+    Each component removes its own, under its own account. A component that was killed, with us,
+    leaves its registration: it fails closed until it runs again.
     """
     for name in options.components:
         component = _component(name)
@@ -449,6 +449,6 @@ def _ports(held: contextlib.ExitStack) -> Ports:
 
 
 def forget(state: Path) -> None:
-    """Remove tokens and kubeconfigs; logs and artifacts stay for anyone who looks for a reason."""
+    """Remove tokens and kubeconfigs; logs and artifacts stay for debugging."""
     for name in ("tokens", "kubeconfigs"):
         shutil.rmtree(state / name, ignore_errors=True)

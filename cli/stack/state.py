@@ -1,8 +1,8 @@
-"""The state directory of one ``penstock up``: who runs there, and what they have written.
+"""The state directory of one ``penstock up``: its supervisor, and files of processes.
 
-One supervisor per directory: it holds a lock that the kernel drops when the process ends, however
-it ends, so there is no stale lock to clear up. ``up.json`` tells what runs; it is believed only
-while the lock is held.
+There is one supervisor per directory: it holds a lock that the kernel releases when the process
+ends in any way, so no stale lock stays. ``up.json`` describes the stack; it is valid only while the
+lock is held.
 """
 
 import fcntl
@@ -23,7 +23,7 @@ _LOCK: Final = "up.lock"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """What a supervisor tells about itself; ``processes`` maps names to process ids."""
+    """The state of a supervisor; ``processes`` maps names to process ids."""
 
     pid: int
     kubeconfig: str

@@ -44,7 +44,7 @@ class TokenKeeper:
         return min(due, default=LIFETIME * RENEW_AT)
 
     async def run(self, due: float) -> None:
-        """Renew until cancelled; ``due`` is what the first ``write`` returned."""
+        """Renew until cancelled; ``due`` is the result of the first ``write``."""
         while True:
             await asyncio.sleep(due)
             try:
@@ -74,7 +74,7 @@ class Token:
 async def request_token(
     api: client.Client, service_account: str, namespace: str, *, seconds: int
 ) -> Token:
-    """Ask the API server for a token; it may grant another lifetime than asked for."""
+    """Request a token from the API server, which may grant another lifetime than requested."""
     body: Json = {
         "apiVersion": "authentication.k8s.io/v1",
         "kind": "TokenRequest",

@@ -1,7 +1,7 @@
-"""Everything on this machine, until a signal: what ``penstock up`` runs, in this process or apart.
+"""``penstock up``: run the stack until a signal, in this process or a detached one.
 
-Detached means: the same command in a session of its own, whose progress is read from its log until
-it says in its record that it is ready.
+Detached means: the same command in a new session. Its progress is read from its log until its
+record says that it is ready.
 """
 
 import asyncio
@@ -26,7 +26,7 @@ _STOP_WITHIN: Final = 60.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Settings:
-    """What to run, where; ``kubeconfig`` of ``None`` means the embedded control plane."""
+    """The options; ``kubeconfig`` of None means the embedded control plane."""
 
     directory: Path
     kubeconfig: Path | None = None
@@ -92,7 +92,7 @@ def record(
     kubeconfig: Path | None = None,
     pids: dict[str, int] | None = None,
 ) -> None:
-    """Write down what runs, for ``penstock status`` and ``down``."""
+    """Write the record for ``penstock status`` and ``down``."""
     state.write(
         settings.directory,
         state.Record(
@@ -106,10 +106,10 @@ def record(
 
 
 def detach(command: Sequence[str], directory: Path, *, report: Callable[[str], None]) -> None:
-    """Start ``python COMMAND`` apart from us, and wait until its record says that it is ready.
+    """Start ``python COMMAND`` detached, and wait until its record says that it is ready.
 
     Raises:
-        UsageError: something runs in the directory already.
+        UsageError: a stack runs in the directory already.
         FailedError: it ended before it was ready; the message names its log.
     """
     with state.exclusive(directory):
@@ -155,7 +155,7 @@ def _wait_ready(
 
 
 def down(directory: Path) -> bool:
-    """Stop what runs in the directory; tell whether anything did.
+    """Stop the stack in the directory; return whether there was one.
 
     Raises:
         DeadlineError: it did not end.
@@ -168,7 +168,7 @@ def down(directory: Path) -> bool:
     except ProcessLookupError:
         return False
     try:
-        # Asked again now that the handle pins the process: the id cannot pass on any more.
+        # Check again now that the handle pins the process: its id cannot be reused any more.
         if state.running(directory) is None:
             return False
         signal.pidfd_send_signal(handle, signal.SIGTERM)

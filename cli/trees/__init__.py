@@ -1,7 +1,7 @@
-"""What appliers have applied, here and on other clusters, read with the rights of the user.
+"""The objects of appliers, here and on other clusters, read with the user's permissions.
 
-``gathering`` is ``penstock tree``: it follows inventories, and asks the aggregated API what it
-knows of the objects. ``owned`` reads what it does not tell. ``observing`` completes the inventories
-of ``penstock get inventories`` with objects of other clusters, which ``entering`` enters. Open
+``gathering`` is ``penstock tree``: it follows inventories, and reads what the aggregated API has
+about the objects. ``owned`` reads other objects. ``observing`` completes the inventories of
+``penstock get inventories`` with objects of other clusters, to which ``entering`` connects. Open
 ``gathering`` first. Nothing here prints.
 """

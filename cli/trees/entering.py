@@ -1,8 +1,8 @@
-"""Enter the cluster that an applier applies to (``spec.kubeConfig``), with the user's rights.
+"""Connect to the cluster of an applier (``spec.kubeConfig``), with the user's permissions.
 
-That is: with the kubeconfig in the Secret that the applier names, if the user may read the Secret.
-Such a kubeconfig is a tenant's, so it is read as the controllers read it (``toolkit.kube.remote``),
-and its server may be hostile: callers bound what they read, and for how long.
+The kubeconfig is that in the Secret of the applier, if the user may read the Secret. It belongs to
+a tenant, so it is parsed as in the controllers (``toolkit.kube.remote``), and its server may be
+hostile: callers limit size and time of reads.
 """
 
 from collections.abc import AsyncIterator

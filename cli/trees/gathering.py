@@ -1,7 +1,7 @@
-"""Follow inventories from an applier down, on this cluster and on those that it applies to.
+"""Follow inventories from an applier down, on this cluster and on those of appliers.
 
-The aggregated API knows the health of applied objects, and what they own in the namespace of the
-applier. What it does not tell is read with the rights of the user, also on other clusters
+The aggregated API has the health of applied objects, and the objects that they own in the namespace
+of the applier. The rest is read with the permissions of the user, also on other clusters
 (``entering``).
 """
 
@@ -28,7 +28,7 @@ Above = frozenset[tuple[str, ObjectRef]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Cluster:
-    """Where objects are read, and the clusters that are entered from there."""
+    """The cluster from which objects are read, and the connections to further clusters."""
 
     opened: session.Session
     owned: Owned
@@ -41,7 +41,7 @@ class _Cluster:
 async def gather(opened: session.Session, ref: ObjectRef) -> Json:
     """Return ``{resource, resources}`` of an applier and of all below it.
 
-    An applier that is below itself is shown there without its inventory; one that is gone too.
+    An applier that is below itself is shown there without its inventory; so is a deleted one.
 
     Raises:
         UsageError: the root does not exist.
@@ -98,7 +98,7 @@ async def _node(at: _Cluster, ref: ObjectRef, above: Above) -> Json:
 
 
 async def _below(at: _Cluster, obj: Json, above: Above, grown: dict[str, Json]) -> list[Json]:
-    """Return what an applier lists; what the aggregated API has not told is read."""
+    """Return the objects of an applier; those that the aggregated API does not have are read."""
     entries = inventory.decode(dig(obj, "status", "inventory", "entries", default=()))
     untold = [ref for ref in entries if _unread(grown.get(str(ref), {}))]
     owned = await at.owned.below(untold)
@@ -116,7 +116,7 @@ def _unread(told: Json) -> bool:
 
 
 async def _far(at: _Cluster, obj: Json, ref: ObjectRef, above: Above) -> Json:
-    """Return what an applier has on another cluster; the names alone where that cannot be read."""
+    """Return the objects of an applier on another cluster; only names if it cannot be read."""
     try:
         async with (
             entering.entered(at.remotes, ref.namespace, obj) as api,
@@ -133,9 +133,9 @@ async def _far(at: _Cluster, obj: Json, ref: ObjectRef, above: Above) -> Json:
 
 
 async def _grown(opened: session.Session, ref: ObjectRef) -> dict[str, Json]:
-    """Return what the aggregated API knows beyond names: health, and what the objects own.
+    """Return health and owned objects from the aggregated API.
 
-    Nothing where it is not served, or we may not ask.
+    Empty if it is not served, or the user may not read it.
     """
     name = appliers.inventory_name(ref.gvk.kind, ref.name)
     where = window.path("inventories", ref.namespace, name, "tree")

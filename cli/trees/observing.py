@@ -1,8 +1,8 @@
-"""Observe the objects of inventories that are on other clusters, with the rights of the user.
+"""Observe objects of inventories on other clusters, with the permissions of the user.
 
-The aggregated API observes this cluster only, and says so. Here the objects are read there as
-``penstock tree`` reads them, and judged as the aggregated API judges (``apiserver.inventories``).
-Drift is what one look can tell: a change that left no trace in ``managedFields`` is not seen.
+The aggregated API observes only its own cluster, and says so. Here the objects are read as in
+``penstock tree``, and judged as in the aggregated API (``apiserver.inventories``). Drift is only
+what one read can show: a change that left no trace in ``managedFields`` is not found.
 """
 
 import asyncio
@@ -31,17 +31,17 @@ from toolkit.kube.remote import RemoteClients
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, key_of
 
 _SECONDS: Final = 20.0
-"""For one inventory: the server there may be hostile."""
+"""Timeout for one inventory: the server may be hostile."""
 _SILENT: Final = f"the cluster did not answer in {_SECONDS:.0f} s"
 _AT_ONCE: Final = 8
 _METADATA: Final = frozenset({GroupVersionKind("", "v1", "Secret")})
-"""Kinds whose values nobody needs to see."""
+"""Kinds of which only metadata are read."""
 
 
 async def completed(api: Client, inventories: Sequence[Json]) -> list[Json]:
     """Return the inventories; those of other clusters with the status of their objects there.
 
-    Where objects cannot be read, the message of the inventory says why.
+    If objects cannot be read, the message of the inventory has the reason.
     """
     async with RemoteClients(api) as remotes:
         observer = _Observer(api, remotes)
@@ -60,7 +60,7 @@ async def complete(api: Client, table: Json) -> None:
 
 
 _CELLS: Final = {each.name: each.cell for each in columns.COLUMNS if each.type != "date"}
-"""How a cell of each column is made; dates are shown as ages, and stay."""
+"""The functions for the cells of each column; dates are shown as ages, and stay."""
 
 
 class _Observer:
@@ -69,7 +69,7 @@ class _Observer:
         self._remotes = remotes
         self._turns = asyncio.Semaphore(_AT_ONCE)
         self._silent: set[tuple[str, str]] = set()
-        """Clusters that did not answer, by namespace and reference: nobody waits for one again."""
+        """Clusters that did not answer, by namespace and reference; they are not tried again."""
 
     async def complete(self, inventory: Json) -> Json:
         """Return an inventory, the same object if it is of this cluster."""
@@ -122,7 +122,7 @@ class _Observer:
 
 @dataclass(slots=True, kw_only=True)
 class _Reading:
-    """What is known of the objects of one applier; of some kinds, why nothing is known."""
+    """The objects of one applier, and for some kinds the reason why they are unknown."""
 
     api: Client
     applier: Applier
@@ -136,7 +136,7 @@ class _Reading:
         return found, judging.row(self.applied, found, self.reasons.get(identity, ""))
 
     async def read(self) -> None:
-        """List the kinds of each namespace by the labels, then look for what they do not show."""
+        """List the kinds of each namespace by the labels, then read the missing objects."""
         self.tracked = {ref.identity: Tracked(ref=ref) for ref in self.applied.refs}
         places: dict[tuple[GroupVersionKind, str], list[ObjectRef]] = {}
         for ref in self.applied.refs:
@@ -187,7 +187,7 @@ class _Reading:
             tracked.take(self._projected(gvk, obj))
 
     def _looked(self, tracked: Tracked, obj: Json) -> None:
-        """Take in an object that another applier owns, or nobody."""
+        """Handle an object with another owner, or without one."""
         seen = self._projected(tracked.ref.gvk, obj)
         if seen.live.owner is None:
             tracked.look(exists=True)

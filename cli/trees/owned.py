@@ -1,6 +1,6 @@
-"""What objects own in one cluster, down to Pods, read with the rights of one client.
+"""The objects that objects own in one cluster, down to Pods, read with one client.
 
-What cannot be read is told at the object, and hides nothing else.
+If they cannot be read, the reason is shown at the object, and hides nothing else.
 """
 
 import asyncio
@@ -18,7 +18,7 @@ _AT_ONCE: Final = 8
 
 
 class Owned:
-    """Reads objects, and what they own."""
+    """Reads objects, and the objects that they own."""
 
     def __init__(self, api: Client) -> None:
         self._api = api

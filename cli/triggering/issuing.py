@@ -1,7 +1,7 @@
-"""The token of an issuer that a job of a CI has, or may ask for.
+"""The identity token of a CI job.
 
-GitHub and Forgejo give a job that may have one (`id-token: write`) the address of an endpoint and a
-token for it; the endpoint answers with an identity token for the audience that is asked for.
+GitHub and Forgejo give a job with the permission (`id-token: write`) the address of an endpoint and
+a token for it; the endpoint returns an identity token for the requested audience.
 """
 
 import os
@@ -13,7 +13,7 @@ from cli.triggering import proof
 
 PROVIDERS: Final = ("github", "forgejo")
 AUDIENCE: Final = "notification-controller"
-"""What a Receiver demands where it names none (``generic-oidc`` in docs/receivers.md)."""
+"""The default audience of a Receiver (``generic-oidc`` in docs/receivers.md)."""
 VARIABLE: Final = "FLUX_TRIGGER_RECEIVER_OIDC_TOKEN"
 URL: Final = "ACTIONS_ID_TOKEN_REQUEST_URL"
 TOKEN: Final = "ACTIONS_ID_TOKEN_REQUEST_TOKEN"  # noqa: S105 - the name of a variable
@@ -23,24 +23,24 @@ _LARGEST: Final = 64 << 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Identity:
-    """What the user said: a token, or who issues one for which audience."""
+    """The options: a token, or its issuer and the audience."""
 
     token: str = field(default="", repr=False)
     provider: str = ""
     audience: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse what excludes each other."""
+        """Refuse options that exclude each other."""
         if self.provider and self.token:
             raise errors.UsageError("--oidc-provider and --oidc-token exclude each other")
         if self.audience and not self.provider:
             raise errors.UsageError("--oidc-audience needs --oidc-provider")
 
     def require_fitting(self, kind: str) -> None:
-        """Require that a Receiver of this type takes what was said.
+        """Require that a Receiver of this type accepts the options.
 
         Raises:
-            UsageError: its senders prove themselves by other means.
+            UsageError: its senders use other proofs.
         """
         if self.provider and kind != proof.SECRETLESS:
             raise errors.UsageError(
@@ -57,7 +57,7 @@ async def token(identity: Identity, kind: str) -> str:
     """Return the token for a Receiver of a type; empty if there is none, or none is needed.
 
     Raises:
-        CommandError: the endpoint of the CI cannot be asked, or gives none.
+        CommandError: the endpoint of the CI cannot be reached, or returns no token.
     """
     identity.require_fitting(kind)
     if kind not in proof.ISSUED:

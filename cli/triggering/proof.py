@@ -1,4 +1,4 @@
-"""What shows a Receiver who sends: the path and the headers that its type demands. Pure."""
+"""The proof of the sender for a Receiver: path and headers by its type. Pure."""
 
 import uuid
 from collections.abc import Callable, Mapping
@@ -26,7 +26,7 @@ class Proof:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """What is sent to which path."""
+    """The request: its path, its headers and its body."""
 
     path: str
     headers: Mapping[str, str]
@@ -34,7 +34,7 @@ class Request:
 
 
 def offline(key: ObjectKey, proof: Proof, body: bytes) -> Request:
-    """Return the request to a Receiver that no cluster is asked for."""
+    """Return the request to a Receiver without reading the cluster."""
     from controllers.notification.receiving import senders  # noqa: PLC0415 - as in `headers`
 
     path = senders.path(proof.token, key.name, key.namespace)
@@ -42,10 +42,10 @@ def offline(key: ObjectKey, proof: Proof, body: bytes) -> Request:
 
 
 def headers(proof: Proof, body: bytes) -> Mapping[str, str]:
-    """Return the headers that prove who sends.
+    """Return the headers that prove the sender.
 
     Raises:
-        UsageError: the type wants a token of an issuer, and there is none.
+        UsageError: the type needs a token of an issuer, and there is none.
     """
     # aiohttp, which help does not need
     from controllers.notification.receiving.senders import signed  # noqa: PLC0415

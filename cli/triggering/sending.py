@@ -24,7 +24,7 @@ _REMEDY: Final = "see --address, and docs/receivers.md for what a status means"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Patience:
-    """How often to try again, after how many seconds each, and how many it may take in all."""
+    """The number of retries, the delay between them, and the total timeout, in seconds."""
 
     retries: int
     delay: float

@@ -1,6 +1,6 @@
-"""``penstock migrate``: manifests and stored objects in the newest version of their API.
+"""``penstock migrate``: move manifests and stored objects to the newest API version.
 
-``storing`` writes the objects of a cluster anew, and ``rewriting`` changes files; ``targets`` says
-which version is the newest for whom. Open ``targets`` first. Nothing here moves a cluster from Flux
-(``cli.migrating``).
+``storing`` rewrites the objects of a cluster, and ``rewriting`` changes files; ``targets`` has the
+newest version for each Flux version. Open ``targets`` first. Moving a cluster from Flux is
+``cli.migrating``.
 """

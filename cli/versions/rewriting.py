@@ -58,7 +58,7 @@ class Edit:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What a file needs: edits, ``left`` is what a person has to change, ``notes`` are hints."""
+    """The needed changes of a file: edits, ``left`` for a person to change, ``notes`` as hints."""
 
     path: Path
     content: bytes
@@ -101,7 +101,7 @@ def _below(root: Path, extensions: Sequence[str]) -> Iterator[Path]:
 
 
 def look(path: Path, target: Target) -> Found:
-    """Return what a file needs.
+    """Return the needed changes of a file.
 
     Raises:
         UsageError: it cannot be read.
@@ -135,7 +135,7 @@ def write(found: Found) -> None:
     """Replace the file by its edited text, with its permissions.
 
     Raises:
-        UsageError: it changed since it was looked at, or cannot be written.
+        UsageError: it changed since it was read, or cannot be written.
     """
     lines = found.content.decode(errors="surrogateescape").split("\n")
     for edit in found.edits:
@@ -150,7 +150,7 @@ def write(found: Found) -> None:
 
 
 def _replace(path: Path, content: bytes) -> None:
-    """Put the content there at once: nobody sees half of a file."""
+    """Write the content atomically, so that no reader sees a part of a file."""
     mode = stat.S_IMODE(path.stat().st_mode)
     handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
     try:
@@ -169,7 +169,7 @@ def _edited(line: str, edit: Edit) -> str:
 
 
 def _edits(lines: Sequence[str], target: Target) -> tuple[list[Edit], list[str]]:
-    """Return the edits of a text, and the versions in it that nobody knows, with their line."""
+    """Return the edits of a text, and the unknown versions in it, with their line."""
     edits, unknown = [], []
     for index, line in enumerate(lines):
         match = _VERSION.fullmatch(line.rstrip("\r"))

@@ -20,14 +20,14 @@ from toolkit.kube.stored import DEFINITION, Item, Stored, storage
 from toolkit.objects import GroupVersionKind, Json
 
 _PASSES: Final = 5
-"""How often objects are looked at again that were changed between our read and our write."""
+"""How often objects are read again that changed between our read and our write."""
 _NAMED: Final = 5
 _PAGE: Final = "docs/api-versions.md"
 
 
 @dataclass(slots=True)
 class Done:
-    """What was written of a kind; ``again`` are objects that changed under us."""
+    """The result for a kind; ``again`` are objects that changed meanwhile."""
 
     written: set[str] = field(default_factory=set)
     refused: dict[str, str] = field(default_factory=dict)
@@ -71,7 +71,7 @@ async def _definition(api: Client, kind: Kind[Struct]) -> Json | None:
 
 
 async def _kind(api: Client, kind: Kind[Struct], definition: Json, *, dry_run: bool) -> list[str]:
-    """Migrate one kind; return what failed, each as it was told."""
+    """Migrate one kind; return the failures, as they were printed."""
     others = migration.others(definition)
     if not migration.readable(definition, kind):
         failure = (
@@ -94,7 +94,7 @@ async def _kind(api: Client, kind: Kind[Struct], definition: Json, *, dry_run: b
 
 
 async def _cut(store: Stored) -> bool:
-    """Cut the list of versions; somebody else may write the definition at the same time."""
+    """Reduce the list of versions; another client may write the CRD at the same time."""
     for _ in range(_PASSES):
         if await store.cut():
             return True

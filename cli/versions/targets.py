@@ -47,10 +47,10 @@ class Target:
 
     @classmethod
     def named(cls, version: str) -> "Target":
-        """Return the target of a Flux version; empty is the default, and takes nothing back.
+        """Return the target of a Flux version; empty is the default, and never goes back.
 
         Raises:
-            UsageError: nobody knows it.
+            UsageError: the version is unknown.
         """
         table = TABLES.get(version or DEFAULT)
         if table is None:
@@ -70,6 +70,6 @@ class Target:
 
 
 def is_unknown(group: str, version: str, kind: str) -> bool:
-    """Tell whether it is a version of one of our kinds that nobody can convert."""
+    """Tell whether it is a version of one of our kinds without a conversion."""
     order = _ORDER.get((group, kind))
     return order is not None and version not in order

@@ -1,6 +1,7 @@
-"""Services that host repositories: make one, register a deploy key, and reach it.
+"""Hosting services: create a repository, register a deploy key, and return the access.
 
-``hosting`` is what is done, the same for all; a module per service says how its API words it.
+``hosting`` has the steps, the same for all services; a module per service has the requests of its
+API.
 """
 
 from collections.abc import Mapping

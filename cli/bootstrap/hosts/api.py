@@ -1,7 +1,7 @@
-"""Requests to the API of a hosting service, and what its refusals mean.
+"""Requests to the API of a hosting service, and errors for its refusals.
 
-No redirect is followed, and no page of another server is read, because the token would go there.
-Messages quote what the service says, without the token.
+No redirect and no page on another server is followed, because the token would be sent there.
+Messages quote the service, without the token.
 """
 
 from collections.abc import AsyncIterator, Mapping
@@ -37,7 +37,7 @@ _REMEDIES: Final[Mapping[int, str]] = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Api:
-    """One service; ``headers`` prove who asks."""
+    """The API of one service; ``headers`` have the credentials."""
 
     session: aiohttp.ClientSession
     title: str
@@ -46,7 +46,7 @@ class Api:
     headers: Mapping[str, str] = field(repr=False)
 
     async def find(self, path: str, *, doing: str) -> Json | None:
-        """Return an object, ``None`` if there is none.
+        """Return an object; None if it does not exist.
 
         Raises:
             FailedError: the service cannot be reached, or refuses.
@@ -66,9 +66,9 @@ class Api:
         return _object(self._accepted(status, answer, doing))
 
     async def items(self, path: str, *, doing: str) -> list[Json]:
-        """Return what all pages of a list hold, which ``Link`` headers connect (RFC 8288).
+        """Return the items of all pages of a list, which ``Link`` headers connect (RFC 8288).
 
-        Bitbucket's pages are objects, each of which says where the next one begins.
+        Bitbucket's pages are objects with the start of the next page.
 
         Raises:
             FailedError: the service cannot be reached, refuses, or redirects to another server.
@@ -123,7 +123,7 @@ class Api:
 async def connected(
     title: str, base: str, token: str, headers: Mapping[str, str], *, ca: bytes
 ) -> AsyncIterator[Api]:
-    """Give the API of a service whose certificate ``ca``, or else the system, vouches for."""
+    """Yield the API of a service; its certificate is verified with ``ca``, or else the system."""
     async with aiohttp.ClientSession(
         connector=connector(Reach.NOT_METADATA, ssl=tls.client_context(ca or None)),
         timeout=aiohttp.ClientTimeout(total=SECONDS),
@@ -133,7 +133,7 @@ async def connected(
 
 
 def _decoded(content: bytes) -> Any:
-    """Return an object or a list; ``None`` for anything else, such as a page for people."""
+    """Return an object or a list; None for other content, such as an HTML page."""
     kind: type[Any] = list if content.lstrip()[:1] == b"[" else dict
     try:
         return untrusted.load_json(content, kind, size=_MAX_ANSWER)

@@ -94,7 +94,7 @@ def _repository(place: Place) -> str:
 
 
 def _ssh(place: Place, host: str) -> str:
-    """Return the address below a host; Bitbucket's own SSH server has a port of its own."""
+    """Return the SSH URL on a host; Bitbucket's SSH server has a separate port."""
     if host == place.hostname:
         host = f"{host.partition(':')[0]}:{_SSH_PORT}"
     return f"{host}/{place.owner.lower()}/{place.name}.git"

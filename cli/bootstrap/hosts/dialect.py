@@ -1,4 +1,4 @@
-"""What differs between the APIs of hosting services."""
+"""The differences between the APIs of hosting services."""
 
 from collections.abc import Awaitable, Callable, Collection, Mapping
 from dataclasses import dataclass
@@ -12,16 +12,16 @@ if TYPE_CHECKING:
 
 
 USER: Final = "git"
-"""Services look at the token alone, and at any name beside it."""
+"""Services only check the token, and accept any user name."""
 PRIVATE: Final = "private"
 PUBLIC: Final = "public"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A repository at a service: ``owner`` is a user if it is ``personal``, else an organization.
+    """A repository at a service: ``owner`` is a user if ``personal``, else an organization.
 
-    ``visibility`` is for one that has to be made, or is reconciled.
+    ``visibility`` is for a repository that is created or reconciled.
     """
 
     hostname: str
@@ -37,7 +37,7 @@ class Place:
 
     @property
     def private(self) -> bool:
-        """Tell whether not everybody may see it."""
+        """Tell whether the repository is not public."""
         return self.visibility != PUBLIC
 
 
@@ -52,17 +52,17 @@ class DeployKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Team:
-    """Who gets access to a repository; an empty ``access`` is what the service's row says."""
+    """A team with access to a repository; empty ``access`` means the default of the service."""
 
     name: str
     access: str = ""
 
 
 def access(team: Team, known: Collection[str], *, default: str, option: str = "--team") -> str:
-    """Return the access that a team gets.
+    """Return the access of a team.
 
     Raises:
-        UsageError: the service does not know it.
+        UsageError: the service has no such access.
     """
     wanted = team.access or default
     if wanted not in known:
@@ -79,9 +79,9 @@ async def same(api: "Api", place: Place) -> Place:  # noqa: ARG001  # a row of `
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Dialect:
-    """How one service is spoken to.
+    """The API of one service.
 
-    ``repository`` and ``keys`` return paths below ``base``, ``create`` makes a repository, and
+    ``repository`` and ``keys`` return paths below ``base``, ``create`` creates a repository, and
     ``known_hosts`` returns the SSH keys that the service publishes, empty if it publishes none.
     """
 
@@ -103,7 +103,7 @@ class Dialect:
     """Gives a repository that exists the visibility of the place; tells whether it had another."""
     key_number: Callable[[Json], object] = lambda item: item.get("id")
     resolve: Callable[["Api", Place], Awaitable[Place]] = same
-    """Finds what the owner is called in paths."""
+    """Finds the name of the owner in paths."""
     https: Callable[[Place], str] = lambda place: f"{place.hostname}/{place.full_name}.git"
     ssh: Callable[[Place, str], str] = lambda place, host: f"{host}/{place.full_name}.git"
     """Address below the host that is fetched from over SSH; without one, the service's own."""

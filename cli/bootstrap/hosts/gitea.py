@@ -13,10 +13,10 @@ if TYPE_CHECKING:
 
 
 async def share(api: "Api", place: Place, team: Team) -> bool:
-    """Give a team of the organization access; which one that is, the team itself says.
+    """Give a team of the organization access; the settings of the team define which.
 
     Raises:
-        UsageError: an access is named.
+        UsageError: the flag names an access.
         FailedError: Gitea refuses.
     """
     if team.access:

@@ -77,9 +77,9 @@ async def reconcile(api: "Api", place: Place, found: Json) -> bool:
 
 
 async def deploy_token(api: "Api", place: Place, title: str, user: str) -> tuple[str, str] | None:
-    """Make a token that may fetch, in place of another one of that title.
+    """Create a token for fetching; it replaces another one with that title.
 
-    Returns nothing if the active one of that title is this user's, whose token the cluster has.
+    Returns None if the active token with that title is this user's; the cluster has it already.
 
     Raises:
         FailedError: GitLab refuses.

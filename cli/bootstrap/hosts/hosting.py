@@ -1,7 +1,7 @@
-"""Make a repository and its deploy key where they are missing, and return the access to it.
+"""Create a missing repository and its deploy key, and return the access to it.
 
-Files are pushed with the token. The cluster fetches with the token only if the user says so; else
-it gets a key that may fetch from this one repository.
+Files are pushed with the token. The cluster fetches with the token only if the user says so;
+otherwise it gets a key that may fetch from this one repository.
 """
 
 from collections.abc import Mapping
@@ -19,11 +19,11 @@ from toolkit.remote.git.auth import GitAuth
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hosted:
-    """What the user says of a hosted repository.
+    """The options for a hosted repository.
 
-    ``ssh_hostname`` is where the cluster fetches over SSH, ``key_title`` names the deploy key.
-    With ``deploy_token`` the cluster fetches over HTTPS, with a token of that title. ``teams`` get
-    access. ``key`` is what ``keypairs.pair`` takes.
+    ``ssh_hostname`` is the host from which the cluster fetches over SSH, ``key_title`` is the title
+    of the deploy key. With ``deploy_token`` the cluster fetches over HTTPS, with a token of that
+    title. ``teams`` get access. ``key`` are the arguments of ``keypairs.pair``.
     """
 
     place: Place
@@ -42,10 +42,10 @@ class Hosted:
 
 
 async def reach(dialect: Dialect, hosted: Hosted, earlier: Mapping[str, bytes]) -> Access:
-    """Return the access to the repository, where ``earlier`` is the Secret's data.
+    """Return the access to the repository; ``earlier`` is the data of the Secret.
 
     Raises:
-        UsageError: the host's SSH keys are not known, or the owner is of another sort.
+        UsageError: the host's SSH keys are unknown, or the owner is of the other type.
         FailedError: the service cannot be reached, or refuses.
     """
     remedy = f"{dialect.variable} has to be a token that may write to the repository"
@@ -112,7 +112,7 @@ async def _known_hosts(
 
 
 async def _require_repository(api: Api, dialect: Dialect, hosted: Hosted, place: Place) -> None:
-    """Make a repository where it is missing, else reconcile it if the user says so."""
+    """Create a missing repository; reconcile an existing one if the user says so."""
     path, name = dialect.repository(place), place.full_name
     found = await api.find(path, doing=f"look for repository {name}")
     if found is None:
