@@ -10,6 +10,10 @@ from typing import Any, Final
 import re2
 
 LONGEST: Final = 4096
+MOST: Final = 256
+"""Patterns in one list of an object; the compiled ones of a few objects are kept."""
+_STEPS: Final = 1 << 19
+"""Characters of a text times instructions of a pattern: at worst a step takes 10 ns."""
 _MAX_MEMORY: Final = 256 << 10
 """Bytes of a compiled pattern, and so a millisecond to compile it."""
 
@@ -31,6 +35,20 @@ def compiled(pattern: str) -> Any:
     except re2.error as exc:
         why = exc.args[0].decode() if isinstance(exc.args[0], bytes) else str(exc)
         raise ValueError(f"not a regular expression (RE2): {why}") from exc
+
+
+def found(pattern: str, text: str) -> bool:
+    """Tell whether a pattern matches somewhere in a text, in at most some milliseconds.
+
+    Where RE2 cannot make an automaton of a pattern, each of its instructions takes time at each
+    character. So the end of a long text is left out for large patterns. A pattern of usual size is
+    searched for in 10,000 characters.
+
+    Raises:
+        ValueError: it is not a pattern; the message tells why.
+    """
+    made = compiled(pattern)
+    return made.search(text[: max(1, _STEPS // made.programsize)]) is not None
 
 
 def fits(pattern: str, text: str) -> bool:

@@ -123,6 +123,27 @@ REFUSED: Final = (
         "spec.oidcProviders[0].issuerURL",
         "not a URL over HTTPS",
     ),
+    (
+        "Alert",
+        {"eventMetadata": {str(number): "x" for number in range(65)}},
+        "alert-metadata",
+        "spec.eventMetadata",
+        "65 entries, which is more than 64",
+    ),
+    (
+        "Alert",
+        {"eventMetadata": {"cluster": "x" * 2049}},
+        "alert-metadata",
+        "spec.eventMetadata[cluster]",
+        "2049 characters, which is more than 2048",
+    ),
+    (
+        "Alert",
+        {"exclusionList": ["x"] * 257},
+        "regular-expression",
+        "spec.exclusionList",
+        "257 patterns, which is more than 256",
+    ),
 )
 
 WARNED: Final = (

@@ -58,12 +58,18 @@ def excluded(patterns: Iterable[str], tags: Iterable[str]) -> list[str]:
     """Return the tags that match none of the patterns, in descending order.
 
     Raises:
-        StalledError: a pattern is invalid.
+        StalledError: a pattern is invalid, there are too many, or they take too long.
     """
-    compiled = [_compiled(pattern, "spec.exclusionList") for pattern in patterns]
+    given = tuple(patterns)
+    if len(given) > regexp.MOST:
+        raise StalledError(
+            f"spec.exclusionList: more than {regexp.MOST} patterns: join some with '|'",
+            reason=INVALID,
+        )
+    compiled = [_compiled(pattern, "spec.exclusionList") for pattern in given]
     kept = {
         tag
-        for tag in _in_time(tags, "spec.exclusionList")
+        for tag in in_time(tags, "spec.exclusionList")
         if not any(each.search(tag) for each in compiled)
     }
     return sorted(kept, reverse=True)
@@ -155,17 +161,20 @@ def _filtered(given: TagFilter | None, tags: Iterable[str]) -> Mapping[str, str]
     pattern = _compiled(given.pattern, "spec.filterTags.pattern")
     expand = _template(given.extract) if given.extract else None
     kept = {}
-    for tag in _in_time(sorted(tags), "spec.filterTags.pattern"):
+    for tag in in_time(sorted(tags), "spec.filterTags.pattern"):
         match = pattern.search(tag)
         if match is not None:
             kept[expand(match) if expand else tag] = tag
     return kept
 
 
-def _in_time(tags: Iterable[str], field: str) -> Iterator[str]:
+def in_time(tags: Iterable[str], field: str) -> Iterator[str]:
     """Yield the tags, until this thread has computed for too long.
 
     Time is linear in the searched text, but patterns may be long, and there may be many tags.
+
+    Raises:
+        StalledError: it has.
     """
     end = time.thread_time() + SECONDS
     for tag in tags:

@@ -1,15 +1,17 @@
 """Rules for a Provider and an Alert."""
 
 from collections.abc import Iterator, Sequence
+from itertools import islice
 from typing import Final
 
 from crds import ALERT, PROVIDER
 from crds.notification import Alert, ObjectSelector, Provider
-from toolkit.notification import demands
+from toolkit.notification import demands, metadata
 from webhooks.validation import expressions, naming, schedule
 from webhooks.validation.rule import Checks, Fault, Named, Rule, when
 
 EVERY: Final = "*"
+_SHOWN: Final = 64
 
 
 def _demanded(obj: Provider) -> Iterator[Fault]:
@@ -48,6 +50,16 @@ def unused_labels(found: Sequence[ObjectSelector], field: str) -> Iterator[Fault
 
 def _sources(obj: Alert) -> Iterator[Fault]:
     yield from selectors(obj.spec.event_sources, "spec.eventSources")
+
+
+def _metadata(obj: Alert) -> Iterator[Fault]:
+    given, place = obj.spec.event_metadata, "spec.eventMetadata"
+    many = len(given) > metadata.MOST
+    yield from when(many, place, f"it has {len(given)} entries, which is more than {metadata.MOST}")
+    for key, value in islice(given.items(), metadata.MOST):
+        longest = max(len(key), len(value))
+        why = f"it has {longest} characters, which is more than {metadata.LONGEST}"
+        yield from when(longest > metadata.LONGEST, f"{place}[{key[:_SHOWN]}]", why)
 
 
 def _idle(obj: Alert) -> Iterator[Fault]:
@@ -109,6 +121,14 @@ ALERT_CHECKS: Final[Checks[Alert]] = Checks(
             demands="names and labels are those that objects can have",
             remedy=SELECTOR_REMEDY,
             find=_sources,
+        ),
+        Rule(
+            name="alert-metadata",
+            fields=("spec.eventMetadata",),
+            demands=f"it has at most {metadata.MOST} entries with at most {metadata.LONGEST} "
+            "characters in each key and value",
+            remedy="leave out what no service needs",
+            find=_metadata,
         ),
         Rule(
             name="alert-idle",

@@ -7,6 +7,7 @@ import functools
 from collections.abc import Iterator
 from typing import Any, Final
 
+from toolkit import regexp
 from toolkit.objects import Json
 from webhooks.validation import naming, patterns
 from webhooks.validation.rule import Checks, Fault, Find, Named, Rule, at
@@ -36,7 +37,7 @@ def rules(checks: Checks[Any]) -> tuple[Rule[Json], ...]:
         Rule(
             name="regular-expression",
             fields=checks.patterns,
-            demands=patterns.DEMANDS,
+            demands=_demanded(checks.patterns),
             remedy=patterns.REMEDY,
             find=_patterns(checks.patterns),
         ),
@@ -81,10 +82,23 @@ def _namespaces(paths: tuple[str, ...]) -> Find[Json]:
     return find
 
 
+def _demanded(paths: tuple[str, ...]) -> str:
+    few = f"; a list has at most {regexp.MOST}" if any(map(_is_list, paths)) else ""
+    return f"{patterns.DEMANDS}{few}"
+
+
+def _is_list(path: str) -> bool:
+    return path.endswith("[]")
+
+
 def _patterns(paths: tuple[str, ...]) -> Find[Json]:
     def find(obj: Json) -> Iterator[Fault]:
         for path in paths:
-            for place, text in list(at(obj, path))[:_MOST]:
+            found = list(at(obj, path))
+            if _is_list(path) and len(found) > regexp.MOST:
+                why = f"it has {len(found)} patterns, which is more than {regexp.MOST}"
+                yield Fault(path.removesuffix("[]"), why)
+            for place, text in found[:_MOST]:
                 if why := patterns.problem(str(text)):
                     yield Fault(place, why, str(text))
 

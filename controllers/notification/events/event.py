@@ -1,12 +1,12 @@
 """An event as Flux's controllers post it (fluxcd/pkg ``apis/event/v1beta1``), read in bounds."""
 
 import hashlib
-from collections.abc import Mapping
 from typing import Final, Literal, TypeVar
 
 import msgspec
 
 from toolkit import forwarding, untrusted
+from toolkit.notification.metadata import bounded
 from toolkit.objects import GroupVersionKind, ObjectRef
 
 T = TypeVar("T")
@@ -15,8 +15,6 @@ MOST_BYTES: Final = 3 << 20
 """Bytes of a request (notification-controller ``internal/server/event_server.go``)."""
 LONGEST_MESSAGE: Final = 39_000
 """Characters of a message that are kept (``event_types.go``)."""
-_LONGEST_VALUE: Final = 2048
-_MOST_METADATA: Final = 64
 
 REVISION: Final = "revision"
 ORIGIN_REVISION: Final = "originRevision"
@@ -118,10 +116,5 @@ def _kept(found: Event) -> Event:
     if not (involved.kind and involved.namespace and involved.name):
         raise EventError("involvedObject: kind, namespace and name must be set")
     return msgspec.structs.replace(
-        found, message=found.message[:LONGEST_MESSAGE], metadata=_bounded(found.metadata or {})
+        found, message=found.message[:LONGEST_MESSAGE], metadata=bounded(found.metadata or {})
     )
-
-
-def _bounded(metadata: Mapping[str, str]) -> dict[str, str]:
-    kept = list(metadata.items())[:_MOST_METADATA]
-    return {key[:_LONGEST_VALUE]: value[:_LONGEST_VALUE] for key, value in kept}

@@ -5,6 +5,7 @@ once an event, and only where a selector has some. An Alert gets events of anoth
 where a ReferenceGrant there lets it, as for every reference.
 """
 
+import asyncio
 import logging
 import time
 from collections import defaultdict
@@ -15,10 +16,12 @@ import msgspec
 
 from controllers.notification.events import matching
 from controllers.notification.events.duplicates import Duplicates
+from controllers.notification.events.effort import Effort
 from controllers.notification.events.event import Event
 from controllers.notification.events.spool import Delivery, Spool
 from crds import ALERT, KINDS
 from crds.notification import Alert, ObjectSelector
+from toolkit import telemetry
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, NotFoundError
@@ -100,9 +103,7 @@ class Intake:
         if self._duplicates.seen(event):
             return None
         try:
-            wanting = await self._wanting(event)
-            told = matching.hidden(event) if wanting else event
-            deliveries = [_delivery(told, each) for each in wanting]
+            deliveries = await self._deliveries(event)
             if deliveries:
                 await self._spool.add(deliveries)
         except PenstockError:
@@ -110,14 +111,33 @@ class Intake:
             raise
         return [each.provider for each in deliveries]
 
-    async def _wanting(self, event: Event) -> list[Alert]:
+    async def _deliveries(self, event: Event) -> list[Delivery]:
+        """Return what Alerts want, of each namespace as much as may be made (``effort``)."""
+        effort, found = Effort(), []
+        told: Event | None = None
+        for alert in await self._wanting(event, effort):
+            namespace = alert.metadata.namespace
+            if not effort.left(namespace):
+                continue
+            told = told or matching.hidden(event)
+            with effort.of(namespace):
+                found.append(_delivery(told, alert))
+            await asyncio.sleep(0)
+        for namespace in sorted(effort.late):
+            telemetry.EVENTS_DROPPED.labels("alert").inc()
+            logger.warning(
+                "event withheld: the Alerts of the namespace take too long",
+                extra={"namespace": namespace, "object": str(event.involved_object)},
+            )
+        return found
+
+    async def _wanting(self, event: Event, effort: Effort) -> list[Alert]:
         about = event.involved_object
         labels: Mapping[str, str] | None = None
         found = []
         for alert in self._alerts.of(about.kind, about.namespace):
-            if alert.spec.suspend or not matching.wants(alert, event):
-                continue
-            chosen = self._selectors(alert, event)
+            chosen = self._chosen(alert, event, effort)
+            await asyncio.sleep(0)  # the patterns of a tenant take their time
             if not chosen:
                 continue
             if all(matching.needs_labels(each) for each in chosen):
@@ -127,24 +147,42 @@ class Intake:
             found.append(alert)
         return found
 
+    def _chosen(self, alert: Alert, event: Event, effort: Effort) -> list[ObjectSelector]:
+        """Return the selectors that mean the object, if the Alert wants the event."""
+        namespace = alert.metadata.namespace
+        if alert.spec.suspend or not effort.left(namespace):
+            return []
+        try:
+            with effort.of(namespace) as until:
+                wanted = matching.wants(alert, event, until=until)
+                return self._selectors(alert, event) if wanted else []
+        except matching.TooLongError:
+            effort.late.add(namespace)
+            return []
+
     def _selectors(self, alert: Alert, event: Event) -> list[ObjectSelector]:
         """Return the selectors that mean the object, if the Alert may hear of it."""
         meta = alert.metadata
         sources = alert.spec.event_sources
         found = [each for each in sources if matching.selects(each, meta.namespace, event)]
+        allowed = {
+            name: self._allowed(alert, event, name) for name in {each.name for each in found}
+        }
+        return [each for each in found if allowed[each.name]]
+
+    def _allowed(self, alert: Alert, event: Event, name: str) -> bool:
+        """Tell whether an Alert may hear of the objects of a name; one of ``*`` of all of them."""
+        target, meta = event.involved_object.ref, alert.metadata
+        if target.namespace == meta.namespace:
+            return True
+        # a grant for all objects of the kind is needed for all
+        target = ObjectRef(target.gvk, target.namespace, name)
         holder = ObjectRef(_ALERT, meta.namespace, meta.name)
-        allowed = []
-        for each in found:
-            target = event.involved_object.ref
-            if target.namespace != meta.namespace:
-                # a grant for all objects of the kind is needed for all
-                target = ObjectRef(target.gvk, target.namespace, each.name)
-                error = self._policy.denial(holder, target)
-                if error is not None and self._policy.refuses(error):
-                    logger.info("event withheld", extra={"alert": str(holder), "why": str(error)})
-                    continue
-            allowed.append(each)
-        return allowed
+        error = self._policy.denial(holder, target)
+        if error is None or not self._policy.refuses(error):
+            return True
+        logger.info("event withheld", extra={"alert": str(holder), "why": str(error)})
+        return False
 
     async def _labels(self, ref: ObjectRef) -> Mapping[str, str]:
         """Return the labels of an object; none of one that is gone, or of a kind not ours."""

@@ -4,7 +4,9 @@ As Flux (notification-controller ``internal/server/event_handlers.go``): sources
 lists of patterns. ``Notice`` is what a service is told.
 """
 
+import math
 import re
+import time
 from collections.abc import Iterable, Mapping
 from typing import Final
 
@@ -13,6 +15,7 @@ import msgspec
 from controllers.notification.events.event import COMMIT_STATUS, PREFIX, TOKEN, Event
 from crds.notification import Alert, ObjectSelector
 from toolkit import regexp
+from toolkit.notification.metadata import bounded
 
 EVERY: Final = "*"
 _INTERNAL: Final = frozenset({TOKEN, "checksum", "digest"})
@@ -30,6 +33,10 @@ _SECRETS: Final = (
     ),
     (re.compile(r"\b(?:gh[pousr]_|github_pat_|glpat-|xox[abprs]-)[A-Za-z0-9_-]{10,}"), MASK),
 )
+
+
+class TooLongError(Exception):
+    """The patterns of an Alert take too long."""
 
 
 class Notice(msgspec.Struct, frozen=True, kw_only=True):
@@ -81,14 +88,18 @@ def has_labels(each: ObjectSelector, labels: Mapping[str, str]) -> bool:
     return all(labels.get(key) == value for key, value in each.match_labels.items())
 
 
-def wants(alert: Alert, event: Event) -> bool:
-    """Tell whether an Alert wants an event of an object that it selects."""
+def wants(alert: Alert, event: Event, *, until: float = math.inf) -> bool:
+    """Tell whether an Alert wants an event of an object that it selects.
+
+    Raises:
+        TooLongError: this is not known at the moment ``until`` of the thread's CPU time.
+    """
     spec = alert.spec
     if event.severity == "trace" or (spec.event_severity == "error" and event.severity != "error"):
         return False
-    if spec.inclusion_list and not _any(spec.inclusion_list, event.message):
+    if spec.inclusion_list and not _any(spec.inclusion_list, event.message, until):
         return False
-    return not _any(spec.exclusion_list, event.message)
+    return not _any(spec.exclusion_list, event.message, until)
 
 
 def hidden(event: Event) -> Event:
@@ -113,7 +124,7 @@ def combined(alert: Alert, event: Event) -> dict[str, str]:
     """
     said = event.metadata or {}
     own = f"{event.involved_object.group}/"
-    asked = {"summary": alert.spec.summary, **alert.spec.event_metadata}
+    asked = {"summary": alert.spec.summary, **bounded(alert.spec.event_metadata)}
     found = {key: masked(value) for key, value in asked.items()}
     found |= _below(PREFIX, said)
     found = {key: value for key, value in found.items() if key not in _KNOWN} | _below(own, said)
@@ -131,10 +142,12 @@ def masked(text: str) -> str:
     return text
 
 
-def _any(patterns: Iterable[str], text: str) -> bool:
+def _any(patterns: Iterable[str], text: str, until: float) -> bool:
     for pattern in patterns:
+        if time.thread_time() > until:
+            raise TooLongError
         try:
-            if regexp.compiled(pattern).search(text):
+            if regexp.found(pattern, text):
                 return True
         except ValueError:  # refused at admission; one that got in matches nothing
             continue

@@ -296,6 +296,30 @@ async def test_ten_thousand_events_leave_the_newest_of_each_object(tmp_path: Pat
     assert set(range(9_600, 10_000)) <= messages
 
 
+async def test_an_alert_whose_patterns_take_too_long_gets_nothing(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture
+) -> None:
+    """RE2 takes 40 ms for each of the first patterns, and nobody else has a turn meanwhile."""
+    slow = [f"(a|aa){{300}}{number}$" for number in range(200)]
+    async with running(tmp_path, Written(inclusionList=[*slow, "a"])) as here:
+        status, _ = await here.post(event(message="a" * 4_000))
+
+        assert (status, await here.kept()) == (202, [])
+
+    (told,) = [each for each in caplog.records if "take too long" in each.message]
+    assert told.__dict__["namespace"] == "apps"
+
+
+async def test_an_alert_adds_no_more_metadata_than_an_event_has(tmp_path: Path) -> None:
+    added = {f"key-{number}": "x" * 5_000 for number in range(100)}
+    async with running(tmp_path, Written(eventMetadata=added)) as here:
+        await here.post(event())
+        (kept,) = await here.kept()
+
+    assert len(kept.metadata) == 64
+    assert {len(value) for value in kept.metadata.values()} == {2_048}
+
+
 @pytest.mark.parametrize("name", ["*", "shop"])
 async def test_another_teams_events_take_their_grant(tmp_path: Path, name: str) -> None:
     wanted = Written({"kind": "Kustomization", "name": name, "namespace": "team-a"})

@@ -25,3 +25,17 @@ def test_the_whole_text_has_to_fit_and_what_is_no_pattern_fits_nothing() -> None
     assert regexp.fits("v[0-9]+", "v12")
     assert not regexp.fits("v[0-9]+", "v12-rc")
     assert not regexp.fits("(", "(")
+
+
+def test_the_larger_a_pattern_the_less_of_a_text_it_is_searched_for_in() -> None:
+    text = "a" * 39_000 + " upgrade failed"
+
+    assert regexp.found("^a+ upgrade", "a" * 9_000 + " upgrade failed")
+    # This one takes half a second for the whole text, in which nobody else has a turn.
+    assert not regexp.found("(a?){500} upgrade failed", text)
+    assert regexp.found("(a?){500} upgrade failed", "a upgrade failed")
+
+
+def test_only_a_pattern_can_be_found() -> None:
+    with pytest.raises(ValueError, match="not a regular expression"):
+        regexp.found("(", "(")

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 
 from crds.image import ImagePolicyChoice, TagFilter
+from toolkit import regexp
 from toolkit.errors import StalledError
 from toolkit.policy import tags
 from toolkit.policy.tags import NoTagError
@@ -119,3 +120,10 @@ def test_numbers_of_thousands_of_digits_are_compared() -> None:
 
 def test_groups_that_a_template_lacks_are_found() -> None:
     assert tags.missing_groups(r"(?P<a>x)(y)", "$a ${2} $b $3 $$c") == ["b", "3"]
+
+
+def test_more_patterns_than_anybody_needs_are_refused_before_they_are_compiled() -> None:
+    patterns = [f"(\\pL{{3}}){{{number}}}" for number in range(1, regexp.MOST + 2)]
+
+    with pytest.raises(StalledError, match=r"spec\.exclusionList: more than 256 patterns"):
+        tags.excluded(patterns, ["1"])
