@@ -13,7 +13,7 @@ from contextlib import AbstractAsyncContextManager, contextmanager
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
 import msgspec
 
@@ -29,8 +29,10 @@ from crds.source_oci import OCIRepository, OCIRepositoryRef
 from toolkit import regexp
 from toolkit.artifact import archive, limits, threads
 from toolkit.artifact.ignore import Ignore
+from toolkit.artifact.threads import Checkpoint
 from toolkit.errors import PenstockError, StalledError, TransientError
 from toolkit.kube.secrets import Secrets
+from toolkit.policy import tags
 from toolkit.remote import semver
 from toolkit.remote.oci import oci
 from toolkit.remote.oci.errors import RegistryError, RegistryNotFoundError, RepositoryURLError
@@ -193,15 +195,37 @@ async def _reference(obj: OCIRepository, registry: Registry, repository: Reposit
             raise StalledError("spec.ref.tag cannot be a tag", reason="URLInvalid")
         return tag
     with beginning(_undetermined(obj), PenstockError, reason=_READ_FAILED):
-        return await _highest(ref, registry, repository)
+        return await highest(ref, registry, repository)
 
 
-async def _highest(ref: OCIRepositoryRef, registry: Registry, repository: Repository) -> str:
+class Lists(Protocol):
+    """Lists tags: a registry."""
+
+    async def tags(self, repository: Repository) -> tuple[str, ...]:
+        """Return all tags."""
+        ...
+
+
+async def highest(ref: OCIRepositoryRef, registry: Lists, repository: Repository) -> str:
+    """Return the tag with the highest version that ``semver`` and ``semverFilter`` allow.
+
+    A pattern may take milliseconds for each of 200,000 tags. So the search ends when the caller is
+    cancelled, and takes at most ``tags.SECONDS``.
+
+    Raises:
+        StalledError: the range or the pattern cannot be read, or the pattern takes too long.
+        RegistryError: there is no such tag, or the tags cannot be listed.
+    """
     within, pattern = _range(ref.semver), _pattern(ref.semver_filter)
-    tags = await registry.tags(repository)
-    found = await asyncio.to_thread(
-        lambda: semver.highest((tag for tag in tags if pattern.search(tag)), within)
-    )
+    listed = await registry.tags(repository)
+
+    def matching(checkpoint: Checkpoint) -> Iterator[str]:
+        for tag in tags.in_time(listed, "spec.ref.semverFilter"):
+            checkpoint()
+            if pattern.search(tag):
+                yield tag
+
+    found = await threads.run(lambda checkpoint: semver.highest(matching(checkpoint), within))
     if found is None:
         filtered = f" and spec.ref.semverFilter '{ref.semver_filter}'" if ref.semver_filter else ""
         raise RegistryNotFoundError(

@@ -4,6 +4,7 @@ A version is a tag (``+`` is written as ``_``). The tag is resolved to a digest 
 verified and pulled, even if the tag moves meanwhile.
 """
 
+import asyncio
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -58,7 +59,10 @@ async def choose(registry: Registry, repository: Repository, wanted: str) -> str
     except ValueError as exc:
         raise ChartReferenceError(f"spec.version: {exc}") from exc
     tags = await registry.tags(repository)
-    found = semver.highest((version.from_tag(tag) for tag in tags), within)
+    # Off the loop: a registry may list 200,000 tags.
+    found = await asyncio.to_thread(
+        lambda: semver.highest((version.from_tag(tag) for tag in tags), within)
+    )
     if found is None:
         raise ChartNotFoundError(f"'{repository}' has no tag with a version matching '{wanted}'")
     return found
