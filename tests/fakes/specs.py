@@ -428,6 +428,13 @@ REFUSED: Final[tuple[Case, ...]] = (
     ),
     (
         "Kustomization",
+        {"ignore": [{"paths": ["/spec/replicas"], "target": {"name": "(a?){500}"}}] * 5},
+        "ignore-count",
+        "spec.ignore",
+        "compile to more than 8192 instructions",
+    ),
+    (
+        "Kustomization",
         {"ignore": [{"paths": ["/spec/replicas"] * 1001}]},
         "ignore-count",
         "spec.ignore",

@@ -28,6 +28,8 @@ _MISSING: Final = object()
 MOST_RULES: Final = 100
 MOST_PATHS: Final = 1_000
 """Limit for all rules together, because each is checked for each object."""
+MOST_INSTRUCTIONS: Final = 8_192
+"""Limit for the patterns in all targets, which are matched with each object: 20 ms at worst."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +56,7 @@ def require_few(rules: Sequence[IgnoreRule]) -> None:
     """Require that there are not too many rules and paths.
 
     Raises:
-        StalledError: there are too many.
+        StalledError: there are too many, or their patterns are too large.
     """
     for what, count, most in (
         ("rules", len(rules), MOST_RULES),
@@ -63,6 +65,15 @@ def require_few(rules: Sequence[IgnoreRule]) -> None:
         if count > most:
             raise errors.StalledError(
                 f"there are {count} {what} of fields to ignore, more than {most}: join them"
+            )
+    size = 0
+    for rule in rules:
+        size += rule.target.size
+        if size > MOST_INSTRUCTIONS:  # large ones take long to compile, too
+            raise errors.StalledError(
+                "the patterns in targets of fields to ignore compile to more than "
+                f"{MOST_INSTRUCTIONS} instructions: write them without counts such as '{{500}}', "
+                "or fewer"
             )
 
 

@@ -57,6 +57,14 @@ class Selector:
             and _selected(self.annotation_selector, dig(obj, "metadata", "annotations", default={}))
         )
 
+    @property
+    def size(self) -> int:
+        """Return how many instructions its patterns have; one that is malformed has none.
+
+        At worst each of them takes 10 ns at each character of a name.
+        """
+        return sum(map(_size, (self.group, self.version, self.kind, self.namespace, self.name)))
+
     def check(self) -> None:
         """Refuse what could never be matched.
 
@@ -67,6 +75,15 @@ class Selector:
             _anchored(pattern, "")
         _requirements(self.label_selector)
         _requirements(self.annotation_selector)
+
+
+def _size(pattern: str) -> int:
+    if _PLAIN.fullmatch(pattern) or len(pattern) > _MAX_PATTERN:
+        return 0
+    try:
+        return int(regexp.compiled(pattern).programsize)
+    except ValueError:
+        return 0
 
 
 def _anchored(pattern: str, text: str) -> bool:

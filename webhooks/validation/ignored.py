@@ -32,7 +32,8 @@ def rules(path: str, given: Callable[[T], Sequence[_Ignoring]]) -> tuple[Rule[T]
     counts: Rule[T] = Rule(
         name="ignore-count",
         fields=(field,),
-        demands=f"it has at most {ignore.MOST_RULES} rules, with {ignore.MOST_PATHS} paths in all",
+        demands=f"it has at most {ignore.MOST_RULES} rules, with {ignore.MOST_PATHS} paths in all, "
+        f"and the patterns of targets compile to at most {ignore.MOST_INSTRUCTIONS} instructions",
         remedy="join rules with the same target, and ignore the object that holds the fields",
         find=lambda obj: _too_many(field, given(obj)),
     )
@@ -40,9 +41,8 @@ def rules(path: str, given: Callable[[T], Sequence[_Ignoring]]) -> tuple[Rule[T]
 
 
 def _too_many(field: str, given: Sequence[_Ignoring]) -> Iterator[Fault]:
-    counted = [ignore.IgnoreRule(paths=tuple(each.paths)) for each in given]
     try:
-        ignore.require_few(counted)
+        ignore.require_few([_rule(each) for each in given])
     except PenstockError as exc:
         yield Fault(field, str(exc))
 
@@ -52,19 +52,22 @@ def _faults(path: str, rules: Sequence[_Ignoring]) -> Iterator[Fault]:
         field = f"{path}[{number}]"
         for place, pointer in enumerate(each.paths):
             yield from read(f"{field}.paths[{place}]", pointer or " ", ignore.parse_pointer)
-        if each.target:
-            target = each.target
-            chosen = selector.Selector(
-                group=target.group,
-                version=target.version,
-                kind=target.kind,
-                namespace=target.namespace,
-                name=target.name,
-                label_selector=target.label_selector,
-                annotation_selector=target.annotation_selector,
-            )
-            if why := unselectable(chosen):
-                yield Fault(f"{field}.target", why)
+        if each.target and (why := unselectable(_rule(each).target)):
+            yield Fault(f"{field}.target", why)
+
+
+def _rule(given: _Ignoring) -> ignore.IgnoreRule:
+    target = given.target or kustomize_parts.Selector()
+    chosen = selector.Selector(
+        group=target.group,
+        version=target.version,
+        kind=target.kind,
+        namespace=target.namespace,
+        name=target.name,
+        label_selector=target.label_selector,
+        annotation_selector=target.annotation_selector,
+    )
+    return ignore.IgnoreRule(paths=tuple(given.paths), target=chosen)
 
 
 @remembered(answers=1024)

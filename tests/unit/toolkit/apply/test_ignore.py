@@ -120,3 +120,18 @@ def test_more_rules_than_are_looked_at_are_refused() -> None:
         ignore.require_few([*few, IgnoreRule(paths=())])
     with pytest.raises(errors.StalledError, match="1001 paths of fields to ignore, more than 1000"):
         ignore.require_few([*few[1:], IgnoreRule(paths=("/spec/replicas",) * 11)])
+
+
+def test_patterns_that_take_half_a_second_for_each_object_are_refused() -> None:
+    usual = IgnoreRule(paths=("/data",), target=Selector(name="(web|api|db)-[a-z0-9]+"))
+    slow = IgnoreRule(paths=("/data",), target=Selector(name="(a?){500}"))
+
+    ignore.require_few([usual] * 100)
+    with pytest.raises(errors.StalledError, match="more than 8192 instructions"):
+        ignore.require_few([slow] * 100)
+
+
+def test_a_name_that_is_no_pattern_has_no_instructions() -> None:
+    assert Selector(kind="ConfigMap", name="web-1").size == 0
+    assert Selector(name="(").size == 0
+    assert Selector(name="web.*", namespace="team-.*").size > Selector(name="web.*").size > 0
