@@ -12,6 +12,8 @@ import re2
 LONGEST: Final = 4096
 MOST: Final = 256
 """Patterns in one list of an object; the compiled ones of a few objects are kept."""
+MOST_INSTRUCTIONS: Final = 65_536
+"""Of the patterns in the lists of an object, which take some 100 ms to compile at worst."""
 _STEPS: Final = 1 << 19
 """Characters of a text times instructions of a pattern: at worst a step takes 10 ns."""
 _MAX_MEMORY: Final = 256 << 10

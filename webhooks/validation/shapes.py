@@ -14,6 +14,9 @@ from webhooks.validation.rule import Checks, Fault, Find, Named, Rule, at
 
 _MOST: Final = 1000
 """Patterns of one object that are compiled."""
+_TOO_LARGE: Final = (
+    f"with the patterns before it, it compiles to more than {regexp.MOST_INSTRUCTIONS} instructions"
+)
 
 
 @functools.cache
@@ -83,8 +86,11 @@ def _namespaces(paths: tuple[str, ...]) -> Find[Json]:
 
 
 def _demanded(paths: tuple[str, ...]) -> str:
-    few = f"; a list has at most {regexp.MOST}" if any(map(_is_list, paths)) else ""
-    return f"{patterns.DEMANDS}{few}"
+    few = (
+        f"; a list has at most {regexp.MOST}, which compile to at most {regexp.MOST_INSTRUCTIONS} "
+        "instructions"
+    )
+    return f"{patterns.DEMANDS}{few if any(map(_is_list, paths)) else ''}"
 
 
 def _is_list(path: str) -> bool:
@@ -93,6 +99,7 @@ def _is_list(path: str) -> bool:
 
 def _patterns(paths: tuple[str, ...]) -> Find[Json]:
     def find(obj: Json) -> Iterator[Fault]:
+        size = 0
         for path in paths:
             found = list(at(obj, path))
             if _is_list(path) and len(found) > regexp.MOST:
@@ -101,6 +108,11 @@ def _patterns(paths: tuple[str, ...]) -> Find[Json]:
             for place, text in found[:_MOST]:
                 if why := patterns.problem(str(text)):
                     yield Fault(place, why, str(text))
+                    continue
+                size += regexp.compiled(str(text)).programsize
+                if size > regexp.MOST_INSTRUCTIONS:
+                    yield Fault(place, _TOO_LARGE, str(text))
+                    return
 
     return find
 

@@ -65,6 +65,16 @@ def test_what_is_hardly_meant_is_warned_of(
     assert words in finding.fault.shown
 
 
+def test_patterns_that_take_a_second_to_compile_are_refused_early() -> None:
+    large = [rf"(\pL{{3}}){{3}}{number}" for number in range(256)]
+
+    (finding,) = found("Alert", {"exclusionList": large})
+
+    assert finding.fault.field.startswith("spec.exclusionList[")
+    assert "compiles to more than 65536 instructions" in finding.fault.why
+    assert found("Alert", {"exclusionList": [f"upgrade of {n} failed" for n in range(256)]}) == []
+
+
 def all_rules(checks: Checks[Any]) -> set[str]:
     return {rule.name for rule in (*shapes.rules(checks), *checks.rules)}
 
