@@ -48,11 +48,16 @@ def _too_many(field: str, given: Sequence[_Ignoring]) -> Iterator[Fault]:
 
 
 def _faults(path: str, rules: Sequence[_Ignoring]) -> Iterator[Fault]:
+    size = 0
     for number, each in enumerate(rules[: ignore.MOST_RULES]):
         field = f"{path}[{number}]"
         for place, pointer in enumerate(each.paths):
             yield from read(f"{field}.paths[{place}]", pointer or " ", ignore.parse_pointer)
-        if each.target and (why := unselectable(_rule(each).target)):
+        if size > ignore.MOST_INSTRUCTIONS:
+            continue  # which is told of all rules together
+        target = _rule(each).target
+        size += target.size
+        if each.target and (why := unselectable(target)):
             yield Fault(f"{field}.target", why)
 
 

@@ -12,7 +12,7 @@ from yaml.events import DocumentStartEvent, MappingStartEvent, SequenceStartEven
 
 from crds.kustomize import Kustomization
 from crds.kustomize_parts import Image, Json6902Patch, Patch, Selector
-from toolkit import untrusted
+from toolkit import regexp, untrusted
 from toolkit.apply import selector
 from toolkit.remote.oci import oci
 from webhooks.validation import patterns
@@ -92,6 +92,7 @@ def _targets(found: Iterator[tuple[str, _Changes]]) -> Iterator[tuple[str, Selec
 
 
 def _selectors(found: Iterator[tuple[str, _Changes]]) -> Iterator[Fault]:
+    size = 0
     for field, target in islice(_targets(found), 2 * _MOST_TARGETS):
         if target is None:
             continue
@@ -99,6 +100,11 @@ def _selectors(found: Iterator[tuple[str, _Changes]]) -> Iterator[Fault]:
             text = getattr(target, name)
             if text and (why := patterns.problem(f"^(?:{text})$")):
                 yield Fault(f"{field}.{name}", why, text)
+            elif text:
+                size += patterns.size(f"^(?:{text})$")
+        if size > regexp.MOST_INSTRUCTIONS:
+            yield Fault(field, patterns.TOO_LARGE)
+            return
         yield from read(f"{field}.labelSelector", target.label_selector, _select)
         yield from read(f"{field}.annotationSelector", target.annotation_selector, _select)
 

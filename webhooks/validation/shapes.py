@@ -14,9 +14,6 @@ from webhooks.validation.rule import Checks, Fault, Find, Named, Rule, at
 
 _MOST: Final = 1000
 """Patterns of one object that are compiled."""
-_TOO_LARGE: Final = (
-    f"with the patterns before it, it compiles to more than {regexp.MOST_INSTRUCTIONS} instructions"
-)
 
 
 @functools.cache
@@ -109,9 +106,9 @@ def _patterns(paths: tuple[str, ...]) -> Find[Json]:
                 if why := patterns.problem(str(text)):
                     yield Fault(place, why, str(text))
                     continue
-                size += regexp.compiled(str(text)).programsize
+                size += patterns.size(str(text))
                 if size > regexp.MOST_INSTRUCTIONS:
-                    yield Fault(place, _TOO_LARGE, str(text))
+                    yield Fault(place, patterns.TOO_LARGE, str(text))
                     return
 
     return find

@@ -67,11 +67,21 @@ def test_what_is_hardly_meant_is_warned_of(
 
 def test_patterns_that_take_a_second_to_compile_are_refused_early() -> None:
     large = [rf"(\pL{{3}}){{3}}{number}" for number in range(256)]
+    patches = [{"patch": "a: b", "target": {"name": text}} for text in large]
 
-    (finding,) = found("Alert", {"exclusionList": large})
+    for kind, spec, field in (
+        ("Alert", {"exclusionList": large}, "spec.exclusionList["),
+        ("Kustomization", {"patches": patches}, "spec.patches["),
+        (
+            "HelmRelease",
+            {"postRenderers": [{"kustomize": {"patches": patches}}]},
+            "spec.postRenderers[0].kustomize.patches[",
+        ),
+    ):
+        (finding,) = found(kind, spec)
+        assert finding.fault.field.startswith(field)
+        assert "compiles to more than 65536 instructions" in finding.fault.why
 
-    assert finding.fault.field.startswith("spec.exclusionList[")
-    assert "compiles to more than 65536 instructions" in finding.fault.why
     assert found("Alert", {"exclusionList": [f"upgrade of {n} failed" for n in range(256)]}) == []
 
 
