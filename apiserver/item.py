@@ -27,10 +27,11 @@ class Item:
     """An object at one version; ``obj`` and everything in it is never changed again.
 
     Once it is settled, nothing but its JSON is kept. Where a later version is at hand, that is kept
-    as the difference to it: a twentieth of its size, which takes a microsecond to read.
+    as the difference to it: a twentieth of its size, which takes a microsecond to read. There may
+    be several differences to read, so what is asked of many past states is kept beside.
     """
 
-    __slots__ = ("_kept", "_made", "_obj", "following", "key", "order", "version")
+    __slots__ = ("_kept", "_made", "_obj", "following", "key", "order", "size", "uid", "version")
 
     def __init__(self, key: ObjectKey, obj: Json, version: int) -> None:
         self.key = key
@@ -38,7 +39,12 @@ class Item:
         self.version = version
         shown = obj | {"metadata": obj["metadata"] | {"resourceVersion": str(version)}}
         self._obj: Json | None = shown
-        self._kept: bytes | tuple[bytes, Item] = _ENCODER.encode(shown)
+        encoded = _ENCODER.encode(shown)
+        self._kept: bytes | tuple[bytes, Item] = encoded
+        self.size: Final = len(encoded)
+        """Bytes of the JSON."""
+        self.uid: Final = str(shown["metadata"].get("uid", ""))
+        """The uid, which differs from that of a later object with the same name."""
         self.following = 0
         """The maximal number of differences that must be read one after another through this item.
         """
@@ -57,11 +63,6 @@ class Item:
     def obj(self) -> Json:
         """Return the object."""
         return _DECODER.decode(self.json) if self._obj is None else self._obj
-
-    @property
-    def uid(self) -> str:
-        """Return the uid, which differs from that of a later object with the same name."""
-        return str(self.obj["metadata"].get("uid", ""))
 
     @property
     def labels(self) -> dict[str, str]:
@@ -120,7 +121,7 @@ class Event:
         self.key = key
         self.olds = olds
         self.new = new
-        self.weight = 1_000 + 8 * sum(len(item.json) for item in olds)
+        self.weight = 1_000 + 8 * sum(item.size for item in olds)
         """About how many bytes of memory the past states hold."""
         self._fresh = True
         self._departed: MutableMapping[int, Item] = {}

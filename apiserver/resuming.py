@@ -87,7 +87,7 @@ _Told = tuple[int, Event, tuple[Item, ...], Item | None]
 
 def _large(event: Event) -> bool:
     states = event.olds if event.new is None else (*event.olds, event.new)
-    return any(len(state.json) > _LARGEST for state in states)
+    return any(state.size > _LARGEST for state in states)
 
 
 def _again(view: View, window: Sequence[Event], stamp: int) -> Iterator[Event]:

@@ -46,6 +46,18 @@ def test_what_readers_ask_of_the_past_is_not_kept() -> None:
     ]
 
 
+def test_what_is_asked_of_many_past_states_is_read_of_none() -> None:
+    """A watch that comes back asks a thousand of them, of which each costs up to 32 differences."""
+    past, later = item(1), item(2)
+    uid, size = past.uid, len(past.json)
+
+    past.settle(later)
+
+    assert (past.uid, past.size) == ("apps/web", size)
+    # not one that was read again
+    assert past.uid is uid
+
+
 def test_a_selector_decodes_an_item_of_the_past_once() -> None:
     seen: list[Json] = []
 
