@@ -20,6 +20,7 @@ from toolkit.kube.later import Later
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
+from toolkit.policy import counts
 from toolkit.policy.references import References
 
 
@@ -95,8 +96,8 @@ def follow(manager: Manager, options: Options, kind: Kind[Any]) -> Later[Depende
 
 
 def references(obj: Dependent) -> Iterator[tuple[Dependency, ObjectRef]]:
-    """Yield each dependency with the reference to its object."""
-    for dependency in obj.spec.depends_on:
+    """Yield each dependency with the reference to its object, up to the permitted number."""
+    for dependency in obj.spec.depends_on[: counts.DEPENDENCIES]:
         namespace = dependency.namespace or obj.metadata.namespace
         yield dependency, ObjectRef(KINDS[dependency.kind], namespace, dependency.name)
 
@@ -105,8 +106,10 @@ def compile_expressions(obj: Dependent) -> None:
     """Compile every ``readyExpr``.
 
     Raises:
-        StalledError: an expression does not compile, or there are too many expressions.
+        StalledError: an expression does not compile, or there are too many expressions or
+            dependencies.
     """
+    counts.require_few("spec.dependsOn", obj.spec.depends_on, counts.DEPENDENCIES)
     expressions.require_few(each.ready_expr for each in obj.spec.depends_on)
     for dependency in obj.spec.depends_on:
         if dependency.ready_expr:

@@ -14,6 +14,7 @@ from toolkit.errors import TransientError
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.secrets import CONFIG_MAP, SECRET, Secrets
 from toolkit.objects import ObjectRef
+from toolkit.policy import counts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -32,10 +33,13 @@ class Inputs:
 
 
 def references(obj: Kustomization) -> Iterator[ObjectRef]:
-    """Yield the ConfigMaps and Secrets that the spec names; their changes are watched."""
+    """Yield the ConfigMaps and Secrets that the spec names; their changes are watched.
+
+    ``substituteFrom`` is read up to the permitted number of entries.
+    """
     namespace = obj.metadata.namespace
     if obj.spec.post_build:
-        for source in obj.spec.post_build.substitute_from:
+        for source in obj.spec.post_build.substitute_from[: counts.SUBSTITUTIONS]:
             gvk = SECRET if source.kind == "Secret" else CONFIG_MAP
             yield ObjectRef(gvk, namespace, source.name)
     if obj.spec.decryption and obj.spec.decryption.secret_ref:
@@ -59,13 +63,16 @@ async def gather(
 
     Raises:
         TransientError: an object that is not optional does not exist, or its content is invalid.
+        StalledError: ``substituteFrom`` has too many entries.
     """
     versions: list[str] = []
     variables: dict[str, str] = {}
     hidden: set[str] = set()
     namespace = obj.metadata.namespace
     post_build = obj.spec.post_build
-    for source in post_build.substitute_from if post_build else ():
+    substituted = post_build.substitute_from if post_build else []
+    counts.require_few("spec.postBuild.substituteFrom", substituted, counts.SUBSTITUTIONS)
+    for source in substituted:
         gvk = SECRET if source.kind == "Secret" else CONFIG_MAP
         try:
             data = await secrets.data(gvk, namespace, source.name, reason="BuildFailed")

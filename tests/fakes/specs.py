@@ -330,6 +330,26 @@ REFUSED: Final[tuple[Case, ...]] = (
     ),
     (
         "Kustomization",
+        {"dependsOn": [{"name": f"app-{number}"} for number in range(1001)]},
+        "depends-on-many",
+        "spec.dependsOn",
+        "1001, which is more than 1000",
+    ),
+    (
+        "Kustomization",
+        {
+            "postBuild": {
+                "substituteFrom": [
+                    {"kind": "ConfigMap", "name": f"vars-{number}"} for number in range(257)
+                ]
+            }
+        },
+        "substitute-from-many",
+        "spec.postBuild.substituteFrom",
+        "257, which is more than 256",
+    ),
+    (
+        "Kustomization",
         {"dependsOn": [{"name": "x"}, {"name": "self"}]},
         "depends-on-itself",
         "spec.dependsOn[1]",

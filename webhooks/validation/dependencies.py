@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from typing import Final, Protocol
 
 from crds import meta
+from toolkit.policy import counts
 from webhooks.validation.rule import Fault, Rule, WithSpec, when
 
 
@@ -51,7 +52,19 @@ def rules(kind: str) -> tuple[Rule[_Object], ...]:
             find=_repeated,
             refuses=False,
         ),
+        Rule(
+            name="depends-on-many",
+            fields=("spec.dependsOn",),
+            demands=f"it has at most {counts.DEPENDENCIES} entries",
+            remedy="wait for one object that waits for the others",
+            find=lambda obj: few("spec.dependsOn", obj.spec.depends_on, counts.DEPENDENCIES),
+        ),
     )
+
+
+def few(field: str, given: Sequence[object], most: int) -> Iterator[Fault]:
+    """Yield a fault if a list has more references than that."""
+    yield from when(len(given) > most, field, f"it has {len(given)}, which is more than {most}")
 
 
 _FIELD: Final = "spec.dependsOn[]"

@@ -8,6 +8,7 @@ from crds import meta as fields
 from crds.kustomize import Kustomization, KustomizationSpec
 from crds.kustomize_parts import IgnoreRule
 from toolkit.errors import PenstockError
+from toolkit.policy import counts
 from toolkit.render import substitute
 from webhooks.validation import (
     circles,
@@ -74,6 +75,11 @@ def _validation(obj: Kustomization) -> Iterator[Fault]:
     yield from when(given, "spec.validation", "it is deprecated and has no effect")
 
 
+def _substituted(obj: Kustomization) -> Iterator[Fault]:
+    given = obj.spec.post_build.substitute_from if obj.spec.post_build else ()
+    return dependencies.few("spec.postBuild.substituteFrom", given, counts.SUBSTITUTIONS)
+
+
 def _building(obj: Kustomization) -> Iterator[tuple[str, KustomizationSpec]]:
     yield "spec", obj.spec
 
@@ -108,6 +114,13 @@ RULES: Final[tuple[Rule[Kustomization], ...]] = (
         demands="keys are names of variables",
         remedy="write letters, digits and '_', and begin with no digit",
         find=_variables,
+    ),
+    Rule(
+        name="substitute-from-many",
+        fields=("spec.postBuild.substituteFrom",),
+        demands=f"it has at most {counts.SUBSTITUTIONS} entries",
+        remedy="join ConfigMaps, or Secrets",
+        find=_substituted,
     ),
     naming.COMMON_METADATA,
     *ignored.rules("spec.ignore[]", _ignoring),

@@ -8,7 +8,7 @@ from controllers.kustomize import inputs
 from controllers.kustomize.inputs import Inputs
 from tests.fakes.apiserver import FakeApiServer
 from tests.fakes.kustomizations import kustomization
-from toolkit.errors import TransientError
+from toolkit.errors import StalledError, TransientError
 from toolkit.kube.secrets import Secrets
 
 
@@ -52,3 +52,15 @@ async def test_variable_of_the_spec_alone_costs_no_request() -> None:
 
     assert found.variables == {"a": "1"}
     assert server.requests == []
+
+
+async def test_too_many_objects_to_substitute_from_are_neither_read_nor_watched() -> None:
+    server = FakeApiServer()
+    given = [{"kind": "ConfigMap", "name": "vars", "optional": True}] * 20_000
+
+    with pytest.raises(StalledError, match=r"substituteFrom has 20000 references, more than 256"):
+        await gathered(server, substituteFrom=given)
+
+    assert server.requests == []
+    named = inputs.references(kustomization(postBuild={"substituteFrom": given}))
+    assert len(list(named)) == 256
