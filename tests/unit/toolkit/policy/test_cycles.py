@@ -29,3 +29,15 @@ def test_a_cycle_of_others_is_not_its_own() -> None:
 
 def test_the_search_ends_in_a_graph_without_end() -> None:
     assert cycles.cycle(0, lambda node: (node + 1, node + 2)) == ()
+
+
+def test_the_search_ends_where_everything_waits_for_everything() -> None:
+    """Of a thousand such objects, to look at a million edges takes a second."""
+    asked: list[int] = []
+
+    def edges(node: int) -> range:
+        asked.append(node)
+        return range(1, 1001)
+
+    assert cycles.cycle(0, edges) == ()
+    assert len(asked) == cycles.MAX_EDGES // 1000 + 1
