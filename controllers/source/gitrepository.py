@@ -96,8 +96,9 @@ class GitRepositorySource:
                 timeout=spec.timeout_seconds,
             )
         proof = await self._verify(obj, checkout, upstream.keys)
+        room = includes.Room()
         for include, artifact in zip(spec.include, upstream.included, strict=True):
-            await includes.copy(self.store, artifact, include, into)
+            await includes.copy(self.store, artifact, include, into, room)
         return Fetched(
             filename=f"{checkout.commit}.tar.gz",
             summary=f"stored artifact for commit '{checkout.subject}'",

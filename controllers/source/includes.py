@@ -4,7 +4,6 @@ An included artifact is read from the store, not over HTTP, and only if it has i
 write the paths, and the trees are untrusted: nothing is read or written outside of them.
 """
 
-import asyncio
 import contextlib
 import os
 import shutil
@@ -15,11 +14,13 @@ from typing import Final, cast
 from controllers.source.source import SourceObject, offered
 from crds.meta import Artifact
 from crds.source import GitRepository, GitRepositoryInclude
-from toolkit.artifact import archive, beneath
+from toolkit.artifact import archive, beneath, limits, threads
+from toolkit.artifact.limits import Limits
 from toolkit.artifact.store import Store
+from toolkit.artifact.threads import Checkpoint
 from toolkit.errors import StalledError, TransientError, WaitingError
 from toolkit.objects import ObjectKey
-from toolkit.policy import cycles
+from toolkit.policy import counts, cycles
 
 REASON: Final = "IncludeUnavailable"
 NOT_FOUND: Final = "NotFound"
@@ -33,8 +34,8 @@ Lookup = Callable[[str, ObjectKey], SourceObject | None]
 
 
 def parents(obj: GitRepository) -> Iterator[tuple[str, str]]:
-    """Yield kind and name of the included sources."""
-    for name in _names(obj):
+    """Yield kind and name of the included sources, up to the permitted number."""
+    for name in _names(obj)[: counts.INCLUDES]:
         yield KIND, name
 
 
@@ -44,7 +45,9 @@ async def find(obj: GitRepository, lookup: Lookup, store: Store) -> tuple[Artifa
     Raises:
         WaitingError: an included GitRepository does not exist, or has no artifact.
         TransientError: the GitRepository includes itself, directly or through others.
+        StalledError: there are too many includes.
     """
+    counts.require_few("spec.include", obj.spec.include, counts.INCLUDES)
     _refuse_circle(obj, lookup)
     found = []
     for include in obj.spec.include:
@@ -63,31 +66,68 @@ async def find(obj: GitRepository, lookup: Lookup, store: Store) -> tuple[Artifa
     return tuple(found)
 
 
-async def copy(store: Store, artifact: Artifact, include: GitRepositoryInclude, tree: Path) -> None:
+class Room:
+    """What all includes of a tree may take together; an artifact of the tree has the same bounds.
+
+    An artifact of a mebibyte may unpack to a gibibyte, and be included into many directories.
+    """
+
+    def __init__(self, bounds: Limits = limits.DEFAULT) -> None:
+        self._bounds = bounds
+        self._entries = 0
+        self._bytes = 0
+
+    def take(self, size: int = 0) -> None:
+        """Count a file of so many bytes, or a directory.
+
+        Raises:
+            TooLargeError: it is too much.
+        """
+        self._entries += 1
+        self._bytes += size
+        if self._entries > self._bounds.entries or self._bytes > self._bounds.total_bytes:
+            raise TooLargeError(
+                f"all includes together have more than {self._bounds.entries} files or "
+                f"{self._bounds.total_bytes >> 20} MiB: include fewer, or a part by fromPath"
+            )
+
+
+class TooLargeError(Exception):
+    """The includes of a tree take too much room."""
+
+
+async def copy(
+    store: Store, artifact: Artifact, include: GitRepositoryInclude, tree: Path, room: Room
+) -> None:
     """Copy ``fromPath`` of an artifact to ``toPath`` of the tree.
 
     Raises:
         StalledError: a path points outside its root.
-        TransientError: ``fromPath`` is not a directory, or there is a file at ``toPath``.
+        TransientError: ``fromPath`` is not a directory, there is a file at ``toPath``, or the
+            ``room`` is not sufficient.
     """
     try:
         async with store.local(artifact) as packed:
-            await asyncio.to_thread(_copy, packed, include, tree)
+            await threads.run(lambda checkpoint: _copy(packed, include, tree, room, checkpoint))
     except TransientError as error:
         if error.reason == COPY_FAILURE:
             raise
         raise _uncopied(include, str(error)) from error
 
 
-def _copy(packed: Path, include: GitRepositoryInclude, tree: Path) -> None:
+def _copy(
+    packed: Path, include: GitRepositoryInclude, tree: Path, room: Room, checkpoint: Checkpoint
+) -> None:
     destination = _inside(tree, include.target, field="toPath")
     staging = tree.parent / f"{tree.name}.include"
     try:
-        archive.unpack(packed, staging)
+        archive.unpack(packed, staging, checkpoint=checkpoint)
         origin = _inside(staging, include.from_path or ".", field="fromPath")
         if not origin.is_dir():
             raise _uncopied(include, f"it has no directory '{include.from_path}' (fromPath)")
-        _merge(staging, origin, tree, destination)
+        _merge(staging, origin, tree, destination, room=_checked(room, checkpoint))
+    except TooLargeError as exc:
+        raise _uncopied(include, str(exc)) from exc
     except OSError as exc:
         cause = exc.strerror or "a file already exists there"
         raise _uncopied(include, cause) from exc
@@ -95,7 +135,17 @@ def _copy(packed: Path, include: GitRepositoryInclude, tree: Path) -> None:
         shutil.rmtree(staging, ignore_errors=True)
 
 
-def _merge(staging: Path, origin: Path, tree: Path, destination: Path) -> None:
+def _checked(room: Room, checkpoint: Checkpoint) -> Callable[[int], None]:
+    def take(size: int) -> None:
+        checkpoint()
+        room.take(size)
+
+    return take
+
+
+def _merge(
+    staging: Path, origin: Path, tree: Path, destination: Path, *, room: Callable[[int], None]
+) -> None:
     """Copy a directory into another one without following links.
 
     The worker that filled the tree is untrusted, so links must not lead out of the tree.
@@ -112,10 +162,11 @@ def _merge(staging: Path, origin: Path, tree: Path, destination: Path) -> None:
         for name, is_directory in beneath.listed(staging, (*start, *parts)):
             below = (*parts, name)
             if is_directory:
+                room(0)
                 _make(tree, (*end, *below))
                 pending.append(below)
             else:
-                _copy_file(staging, (*start, *below), tree, (*end, *below))
+                _copy_file(staging, (*start, *below), tree, (*end, *below), room=room)
 
 
 def _make(tree: Path, parts: tuple[str, ...]) -> None:
@@ -124,9 +175,15 @@ def _make(tree: Path, parts: tuple[str, ...]) -> None:
 
 
 def _copy_file(
-    staging: Path, origin: tuple[str, ...], tree: Path, destination: tuple[str, ...]
+    staging: Path,
+    origin: tuple[str, ...],
+    tree: Path,
+    destination: tuple[str, ...],
+    *,
+    room: Callable[[int], None],
 ) -> None:
     with open(beneath.opened(staging, origin), "rb") as file:  # noqa: PTH123  # a descriptor
+        room(os.fstat(file.fileno()).st_size)
         flags = os.O_WRONLY | os.O_CREAT | os.O_TRUNC
         with open(beneath.opened(tree, destination, flags), "wb") as out:  # noqa: PTH123  # as above
             shutil.copyfileobj(file, out)

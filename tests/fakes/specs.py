@@ -190,6 +190,13 @@ REFUSED: Final[tuple[Case, ...]] = (
         "known_hosts is needed",
     ),
     ("GitRepository", {"provider": "github"}, "git-login", "spec.secretRef", "GitHub App"),
+    (
+        "GitRepository",
+        {"include": [{"repository": {"name": f"a-{number}"}} for number in range(257)]},
+        "include-many",
+        "spec.include",
+        "257, which is more than 256",
+    ),
     ("GitRepository", {"ignore": "a\n[b"}, "ignore-rules", "spec.ignore", "line 2"),
     ("GitRepository", {"timeout": "0s"}, "timeout-zero", "spec.timeout", "in no time"),
     (

@@ -11,6 +11,8 @@ from toolkit.errors import StalledError
 
 DEPENDENCIES: Final = 1_000
 """Entries of ``spec.dependsOn``."""
+INCLUDES: Final = 256
+"""Entries of ``spec.include``."""
 SUBSTITUTIONS: Final = 256
 """Entries of ``spec.postBuild.substituteFrom``, of which each is read in each pass."""
 

@@ -5,7 +5,7 @@ from typing import Final, Protocol
 
 from crds import meta
 from toolkit.policy import counts
-from webhooks.validation.rule import Fault, Rule, WithSpec, when
+from webhooks.validation.rule import Fault, Rule, WithSpec, few, when
 
 
 class _Dependency(Protocol):
@@ -60,11 +60,6 @@ def rules(kind: str) -> tuple[Rule[_Object], ...]:
             find=lambda obj: few("spec.dependsOn", obj.spec.depends_on, counts.DEPENDENCIES),
         ),
     )
-
-
-def few(field: str, given: Sequence[object], most: int) -> Iterator[Fault]:
-    """Yield a fault if a list has more references than that."""
-    yield from when(len(given) > most, field, f"it has {len(given)}, which is more than {most}")
 
 
 _FIELD: Final = "spec.dependsOn[]"

@@ -6,12 +6,13 @@ from typing import Final
 from crds import GIT_REPOSITORY
 from crds.source import GitRepository
 from toolkit.errors import PenstockError
+from toolkit.policy import counts
 from toolkit.remote.git import refs as gitrefs
 from toolkit.remote.git.refs import GitReference
 from toolkit.remote.git.tree import Sparse
 from toolkit.remote.git.url import GitUrl
 from webhooks.validation import circles, fetching, paths, refs, schedule
-from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
+from webhooks.validation.rule import Checks, Fault, Named, Rule, few, read, when
 
 
 def _scheme(obj: GitRepository) -> str:
@@ -50,6 +51,10 @@ def _overruled(obj: GitRepository) -> Iterator[Fault]:
 def _sparse(obj: GitRepository) -> Iterator[Fault]:
     for number, directory in enumerate(obj.spec.sparse_checkout):
         yield from read(f"spec.sparseCheckout[{number}]", directory, lambda text: Sparse([text]))
+
+
+def _many_includes(obj: GitRepository) -> Iterator[Fault]:
+    return few("spec.include", obj.spec.include, counts.INCLUDES)
 
 
 def _includes(obj: GitRepository) -> Iterator[Fault]:
@@ -121,6 +126,13 @@ RULES: Final[tuple[Rule[GitRepository], ...]] = (
         demands="it is a directory of the repository",
         remedy=paths.REMEDY,
         find=_sparse,
+    ),
+    Rule(
+        name="include-many",
+        fields=("spec.include",),
+        demands=f"it has at most {counts.INCLUDES} entries",
+        remedy="include one that includes the others",
+        find=_many_includes,
     ),
     Rule(
         name="include-path",

@@ -21,7 +21,7 @@ from webhooks.validation import (
     paths,
     schedule,
 )
-from webhooks.validation.rule import Checks, Fault, Named, Rule, when
+from webhooks.validation.rule import Checks, Fault, Named, Rule, few, when
 
 
 def _path(obj: Kustomization) -> Iterator[Fault]:
@@ -77,7 +77,7 @@ def _validation(obj: Kustomization) -> Iterator[Fault]:
 
 def _substituted(obj: Kustomization) -> Iterator[Fault]:
     given = obj.spec.post_build.substitute_from if obj.spec.post_build else ()
-    return dependencies.few("spec.postBuild.substituteFrom", given, counts.SUBSTITUTIONS)
+    return few("spec.postBuild.substituteFrom", given, counts.SUBSTITUTIONS)
 
 
 def _building(obj: Kustomization) -> Iterator[tuple[str, KustomizationSpec]]:

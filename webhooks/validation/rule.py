@@ -6,7 +6,7 @@ same code as reconcilers.
 """
 
 import functools
-from collections.abc import Awaitable, Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -164,3 +164,8 @@ def at(obj: Any, path: str) -> Iterator[tuple[str, Any]]:
 def _steps(path: str) -> tuple[tuple[str, bool], ...]:
     """Return the names on a path, and which are of lists; paths are few and our own."""
     return tuple((part.removesuffix("[]"), part.endswith("[]")) for part in path.split("."))
+
+
+def few(field: str, given: Sequence[object], most: int) -> Iterator[Fault]:
+    """Yield a fault if a list has more references than that."""
+    yield from when(len(given) > most, field, f"it has {len(given)}, which is more than {most}")

@@ -6,9 +6,11 @@ import msgspec
 import pytest
 
 from controllers.source import includes
+from controllers.source.includes import Room
 from crds.meta import Artifact, LocalObjectReference, ObjectMeta
 from crds.source import GitRepository, GitRepositoryInclude, GitRepositorySpec, GitRepositoryStatus
 from toolkit.artifact.ignore import Ignore
+from toolkit.artifact.limits import Limits
 from toolkit.artifact.storage import Owner, Storage
 from toolkit.errors import PenstockError, StalledError, TransientError, WaitingError
 from toolkit.objects import ObjectKey
@@ -130,7 +132,7 @@ async def test_path_through_a_link_does_not_leave_the_tree(
     (target / "away").symlink_to(tmp_path)
 
     with pytest.raises(StalledError, match="'away/x' points outside the repository"):
-        await includes.copy(storage, artifact, include_of("one", to_path="away/x"), target)
+        await includes.copy(storage, artifact, include_of("one", to_path="away/x"), target, Room())
     assert not (tmp_path / "x").exists()
 
 
@@ -159,7 +161,7 @@ async def test_include_cannot_leave_its_repositories(
     (target / "taken").write_text("1")
 
     with pytest.raises(PenstockError) as caught:
-        await includes.copy(storage, artifact, include_of("one", **paths), target)
+        await includes.copy(storage, artifact, include_of("one", **paths), target, Room())
 
     (path,) = paths.values()
     assert path in str(caught.value)
@@ -177,7 +179,7 @@ async def test_artifact_that_is_gone_meanwhile_is_an_error_of_the_include(
     gone = msgspec.structs.replace(artifact, path=artifact.path.replace("1.tar", "2.tar"))
 
     with pytest.raises(TransientError, match="failed to copy 'one' include from  to one: "):
-        await includes.copy(storage, gone, include_of("one"), tmp_path / "target")
+        await includes.copy(storage, gone, include_of("one"), tmp_path / "target", Room())
 
 
 async def test_worker_that_leaves_a_link_has_nothing_written_elsewhere(
@@ -194,11 +196,43 @@ async def test_worker_that_leaves_a_link_has_nothing_written_elsewhere(
     checkout.symlink_to(outside)
 
     with pytest.raises(StalledError, match="points outside the repository"):
-        await includes.copy(storage, artifact, include_of("b", to_path="."), checkout)
+        await includes.copy(storage, artifact, include_of("b", to_path="."), checkout, Room())
     checkout.unlink()
     checkout.mkdir()
     (checkout / "dir").symlink_to(outside)
     with pytest.raises(TransientError, match="failed to copy '"):
-        await includes.copy(storage, artifact, include_of("b", to_path="."), checkout)
+        await includes.copy(storage, artifact, include_of("b", to_path="."), checkout, Room())
 
     assert not [*outside.iterdir()]
+
+
+@pytest.mark.parametrize("bounds", [Limits(total_bytes=3 << 20), Limits(entries=3)])
+async def test_includes_are_bounded_together(
+    storage: Storage, tree: Path, tmp_path: Path, bounds: Limits
+) -> None:
+    """A mebibyte of zeros takes a kibibyte in the store, and may be included everywhere."""
+    (tree / "zeros").write_bytes(bytes(1 << 20))
+    namespace = Neighbours(storage, app="one", one="")
+    await namespace.store(tree, "one")
+    (artifact,) = await namespace.find("app")
+    target, room = tmp_path / "target", Room(bounds)
+    target.mkdir()
+
+    async def everywhere() -> None:
+        for number in range(100):
+            include = include_of("one", to_path=str(number))
+            await includes.copy(storage, artifact, include, target, room)
+
+    with pytest.raises(TransientError, match="all includes together have more than") as caught:
+        await everywhere()
+
+    assert caught.value.reason == "CopyFailure"
+    assert sum(file.stat().st_size for file in target.rglob("*") if file.is_file()) < 3 << 20
+
+
+async def test_more_includes_than_anybody_needs_are_refused(storage: Storage) -> None:
+    namespace = Neighbours(storage, app=" ".join(f"a{number}" for number in range(257)))
+
+    with pytest.raises(StalledError, match=r"spec\.include has 257 references, more than 256"):
+        await namespace.find("app")
+    assert len(list(includes.parents(namespace.get("app")))) == 256
