@@ -12,17 +12,15 @@ from typing import Any, Final
 
 from controllers import sourcepolicies, waking
 from controllers.outside import Outside, connect
-from controllers.source import artifactgenerator, externalartifact, helmchart, services
+from controllers.source import artifactgenerator, externalartifact, services
 from controllers.source.family import Family
-from controllers.source.janitor import Janitor
 from controllers.source.reconciler import SourceReconciler
 from controllers.source.sources import SOURCES, Row
 from controllers.sourcepolicies import SourcePolicies
-from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, HELM_CHART, HELM_REPOSITORY
+from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, HELM_REPOSITORY
 from toolkit.artifact import backend, index, server
 from toolkit.artifact.access import Access
 from toolkit.artifact.index import Indexes
-from toolkit.artifact.store import Store
 from toolkit.artifact.uploads import Uploads
 from toolkit.events import Recorder
 from toolkit.kube import rbac
@@ -108,7 +106,9 @@ async def start(manager: Manager, options: Options) -> None:
     for controller in family.members.values():
         manager.add_controller(controller, lease=ACCOUNT)
     manager.add_elected(lambda: _clean(root, keep=scratch), lease=ACCOUNT)
-    manager.add_elected(_janitor(manager, options, opened.store, family).run, lease=ACCOUNT)
+    parts = bool(options.watch_label_selector)
+    for janitor in family.janitors(manager.client, opened.store, parts=parts):
+        manager.add_elected(janitor.run, lease=ACCOUNT)
     external = externalartifact.start(manager, options, store=opened.store, lease=ACCOUNT)
     informers = {kind: controller.informer for kind, controller in family.members.items()}
     await artifactgenerator.start(
@@ -160,17 +160,6 @@ def _controller(
         field_manager=f"gotk-{ACCOUNT}",
         static=row.static,
         held=row.held,
-    )
-
-
-def _janitor(manager: Manager, options: Options, store: Store, family: Family) -> Janitor[Any]:
-    """Return the janitor for the artifacts of HelmCharts without a finalizer."""
-    return Janitor(
-        manager.client,
-        store,
-        family.members[HELM_CHART.kind].informer,
-        leaves=helmchart.leaves,
-        parts=bool(options.watch_label_selector),
     )
 
 

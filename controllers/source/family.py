@@ -5,14 +5,17 @@ creates the controllers and adds them to ``members``. The functions returned her
 up when they are called, so they can be passed to a controller before the others exist.
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from controllers import waking
 from controllers.index import Index
+from controllers.source.janitor import Janitor, unheld
 from controllers.source.source import SourceObject
 from controllers.source.sources import SOURCES, Row
+from toolkit.artifact.store import Store
+from toolkit.kube.client import Client
 from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Change
 from toolkit.objects import ObjectKey, ObjectRef
@@ -44,6 +47,15 @@ class Family:
             return [each for each in found if each is not None]
 
         return find
+
+    def janitors(self, client: Client, store: Store, *, parts: bool) -> Iterator[Janitor[Any]]:
+        """Yield the janitors for the artifacts of objects without a finalizer, one for each kind.
+
+        HelmCharts of HelmReleases have no finalizer, and a user may remove that of any object.
+        ``parts``: the controllers see only some objects of each kind.
+        """
+        for controller in self.members.values():
+            yield Janitor(client, store, controller.informer, leaves=unheld, parts=parts)
 
     def wake_children(self) -> None:
         """Reconcile objects that are made from a source when the source has a new artifact."""

@@ -45,7 +45,6 @@ from toolkit.chart import values, version
 from toolkit.chart.charts import Built, PackageRequest
 from toolkit.chart.errors import ChartPullError, MetadataPatchError
 from toolkit.errors import StalledError, TransientError
-from toolkit.kube.reconciliation import FINALIZER
 from toolkit.kube.secrets import Secrets
 from toolkit.objects import ObjectKey
 from toolkit.remote.oci.oci import Descriptor
@@ -230,11 +229,6 @@ def held(obj: HelmChart) -> bool:
     HelmReleases get none, because each would cost the deletion of the HelmRelease a write.
     """
     return _OWNER not in obj.metadata.labels
-
-
-def leaves(obj: HelmChart) -> bool:
-    """Tell whether a HelmChart may be deleted before its artifacts."""
-    return FINALIZER not in obj.metadata.finalizers
 
 
 def _metadata(obj: HelmChart, located: Located) -> str:

@@ -1,8 +1,9 @@
 """Delete the artifacts of deleted objects that have no finalizer.
 
-Without a finalizer, an object can be deleted before its artifacts. So the janitor watches the kind,
-and deletes the artifacts of an object when the object is deleted. To find deletions that it missed,
-it compares the store with the API server at the start and every hour.
+Without a finalizer, an object can be deleted before its artifacts. Some objects have none, and a
+user may remove it. So the janitor watches the kind, and deletes the artifacts of an object when the
+object is deleted. To find deletions that it missed, it compares the store with the API server at
+the start and every hour.
 """
 
 import asyncio
@@ -17,6 +18,7 @@ from toolkit.errors import PenstockError
 from toolkit.kube.client import Client
 from toolkit.kube.errors import NotFoundError
 from toolkit.kube.informer import Change, Informer
+from toolkit.kube.reconciliation import FINALIZER
 from toolkit.objects import ObjectKey
 
 logger = logging.getLogger(__name__)
@@ -40,6 +42,11 @@ class Offering(Protocol):
 
 
 T = TypeVar("T", bound=Offering)
+
+
+def unheld(obj: Offering) -> bool:
+    """Tell whether an object may be deleted before its artifacts."""
+    return FINALIZER not in obj.metadata.finalizers
 
 
 class Janitor(Generic[T]):
@@ -74,6 +81,7 @@ class Janitor(Generic[T]):
 
     async def run(self) -> None:
         """Run until cancelled; only one replica may run it at a time."""
+        await self._informer.wait_synced()  # else the API server is asked for every object
         self._running = True
         try:
             async with asyncio.TaskGroup() as group:

@@ -1,10 +1,11 @@
-"""The artifacts of HelmCharts that a HelmRelease made go with them, and those of others do not."""
+"""The artifacts of objects without a finalizer are deleted with them, and no others."""
 
 import contextlib
 import os
 from collections.abc import AsyncIterator
 from fnmatch import fnmatch
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import pytest
@@ -12,7 +13,9 @@ import pytest_asyncio
 
 import crds
 from controllers.source import helmchart
-from controllers.source.janitor import Janitor
+from controllers.source.family import Family
+from controllers.source.janitor import Janitor, unheld
+from controllers.source.sources import SOURCES, Row
 from crds.source_helm import HelmChart
 from tests.fakes.apiserver import FakeApiServer
 from tests.tools.tasks import running
@@ -20,8 +23,9 @@ from tests.tools.waiting import until
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.storage import Owner, Storage
 from toolkit.kube.client import Client
+from toolkit.kube.controller import Controller, ControllerOptions, Outcome
 from toolkit.kube.informer import Informer
-from toolkit.kube.reconciliation import FINALIZER
+from toolkit.kube.reconciliation import FINALIZER, Event
 from toolkit.objects import GroupVersionKind
 
 KIND = GroupVersionKind(*crds.HELM_CHART.gvk)
@@ -70,9 +74,7 @@ class Bench:
         """Run the janitor, and wait until it has swept what went before."""
         await self.chart("orphan")
         self.server.remove(PLURAL, "orphan", "team")
-        janitor = Janitor(
-            self.client, self.store, self.informer, leaves=helmchart.leaves, parts=parts
-        )
+        janitor = Janitor(self.client, self.store, self.informer, leaves=unheld, parts=parts)
         async with running(self.informer.run()):
             await self.informer.wait_synced()
             async with running(janitor.run()):
@@ -151,3 +153,47 @@ def test_only_charts_of_releases_have_no_finalizer() -> None:
 
     assert helmchart.held(made())
     assert not helmchart.held(made(**MADE))
+
+
+class Nobody:
+    """What a controller needs that makes no pass."""
+
+    async def reconcile(self, _: object) -> Outcome:
+        raise AssertionError("no pass is wanted here")
+
+    async def finalize(self, _: object) -> None:
+        raise AssertionError("no pass is wanted here")
+
+    def emit(self, _: Event) -> None:
+        raise AssertionError("no event is wanted here")
+
+
+@pytest.mark.parametrize("row", SOURCES, ids=lambda row: row.kind.kind)
+async def test_the_artifacts_of_every_kind_go_if_a_user_removes_the_finalizer(
+    row: Row, tmp_path: Path
+) -> None:
+    kind, server = GroupVersionKind(*row.kind.gvk), FakeApiServer()
+    server.kinds[(kind.group, kind.version, row.kind.plural)] = kind.kind
+    store, owner = Storage(tmp_path, advertised="x"), Owner(kind=kind.kind, namespace="a", name="b")
+    (tmp_path / ".file").touch()
+    await store.store_file(owner, revision="1", filename="1.tgz", file=tmp_path / ".file")
+    server.put(row.kind.plural, "b", "a")
+    nobody = Nobody()
+    async with server.running() as client:
+        controller: Controller[Any] = Controller(
+            kind=row.kind,
+            client=client,
+            reconcile=nobody.reconcile,
+            finalize=nobody.finalize,
+            options=ControllerOptions(),
+            recorder=nobody,
+            field_manager="test",
+        )
+        family = Family(members={kind.kind: controller})
+        (janitor,) = family.janitors(client, store, parts=False)
+        async with running(controller.informer.run()):
+            await controller.informer.wait_synced()
+            async with running(janitor.run()):
+                assert await store.usage(kind.kind)
+                server.remove(row.kind.plural, "b", "a")
+                await until(lambda: not (tmp_path / owner.path).exists())
