@@ -31,7 +31,7 @@ from toolkit.decrypt import objects as encrypted_objects
 from toolkit.decrypt import sops
 from toolkit.decrypt.errors import DecryptionError
 from toolkit.decrypt.keyring import KeyRing
-from toolkit.errors import TransientError
+from toolkit.errors import StalledError, TransientError
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json, ObjectRef, ref_of
 from toolkit.render import kustomize, substitute
@@ -50,6 +50,9 @@ TRANSFORMATIONS: Final = (
     "buildMetadata",
 )
 """The fields of the spec that are added to the kustomization file at ``spec.path``."""
+
+MOST_BYTES: Final = 2 << 30
+"""Limit of all unpacked artifacts of a build: an artifact of 1 MiB may unpack to 1 GiB."""
 
 _Files = Mapping[str, bytes]
 _NO_FILES: Final[_Files] = MappingProxyType({})
@@ -116,11 +119,24 @@ class Renderer:
 
     @asynccontextmanager
     async def _extracted(self, sources: Sources) -> AsyncIterator[dict[str, Extracted]]:
+        """Give the unpacked artifacts by their directory in the build tree.
+
+        Raises:
+            PenstockError: one cannot be fetched, or they are too large together.
+        """
+        size = 0
         async with AsyncExitStack() as stack:
             mounts: dict[str, Extracted] = {}
             for mount in sources.mounts:
                 context = self.fetcher.extracted(mount.artifact, mount.owner)
                 mounts[mount.path] = await stack.enter_async_context(context)
+                size += mounts[mount.path].size
+                if size > MOST_BYTES:
+                    raise StalledError(
+                        f"the artifacts of spec.sourceRefs take more than {MOST_BYTES >> 30} GiB "
+                        "together: use fewer, or have their sources ignore files",
+                        reason="BuildFailed",
+                    )
             yield mounts
 
     async def _substitute(
