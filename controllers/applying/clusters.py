@@ -136,7 +136,7 @@ class Clusters:
             rivals[ref] = LOST if deleted else f"it was changed by {who}"
             self._enqueue(owner, "drift")
 
-        def fared(owner: ObjectKey, ref: ObjectRef) -> None:
+        def health_changed(owner: ObjectKey, ref: ObjectRef) -> None:
             cluster.waits.changed(owner, ref)
 
         def gone(owner: ObjectKey) -> None:
@@ -147,7 +147,7 @@ class Clusters:
             group=self._labels,
             manager=self._manager,
             on_drift=drifted,
-            on_health=fared,
+            on_health=health_changed,
             on_gone=gone,
             on_claim=lambda owner: self._enqueue(owner, "claimed"),
         )

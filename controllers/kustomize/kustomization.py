@@ -151,7 +151,7 @@ class KustomizationReconciler:
         for key in await given.keys.skipped() if given.keys else ():
             rec.event("error", "DecryptionKeySkipped", f"skipped the decryption key {key}")
         digest = history.build_digest(built.objects)
-        self.memory.doubt(rec.key)
+        self.memory.invalidate(rec.key)
         cluster.waits.cancel(rec.key)
         leaving = {ref.gvk for ref in self.memory.leaving(rec.key)}
         cluster.live.ensure(rec.key, {gvk_of(item) for item in built.objects} | leaving)

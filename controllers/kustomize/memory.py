@@ -126,7 +126,7 @@ class Memory:
         self._applied[key] = applied
         self._asked.pop(key, None)
 
-    def doubt(self, key: ObjectKey) -> None:
+    def invalidate(self, key: ObjectKey) -> None:
         """Invalidate the last apply, because a new one begins and may fail half-way.
 
         Its inventory stays, because its objects still exist.

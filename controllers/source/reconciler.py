@@ -32,7 +32,7 @@ from controllers.source.source import (
 from crds.meta import VERIFIED, Artifact
 from crds.source_parts import LinkedSourceStatus
 from toolkit.artifact import layout
-from toolkit.artifact.allowance import QuotaError
+from toolkit.artifact.quota import QuotaError
 from toolkit.artifact.store import Owner, Store
 from toolkit.errors import AccessDeniedError, PenstockError
 from toolkit.kube import caches

@@ -10,7 +10,7 @@ from apiserver.inventories import appliers, plans
 from controllers.kustomize import kustomization
 from controllers.source import bucket, bucketindex, ocirepository
 from toolkit.apply.owned import pages
-from toolkit.artifact import allowance, intake
+from toolkit.artifact import intake, quota
 from toolkit.artifact import limits as packed
 from toolkit.chart import charts
 from toolkit.chart import limits as chart
@@ -27,7 +27,7 @@ from webhooks import ciphertextguard, imagechecks, imageregistries, references
 from webhooks import server as gate
 
 DOCS = Path(__file__).parents[2] / "docs"
-ALLOWED = allowance.Allowance()
+ALLOWED = quota.UploadLimits()
 GIT, OPEN, PACKED = Limits(), connections.Limits(), packed.DEFAULT
 PLACES = {kind: f"{places}, {waiting}" for kind, places, waiting in fairness._PLACES}
 

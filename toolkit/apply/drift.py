@@ -134,7 +134,7 @@ class DriftWatch:
             if not ledger.held:
                 self._judge(owner, ledger.expected[ref.identity], live, old)
 
-    def doubt(self, kind: GroupKind) -> None:
+    def recheck(self, kind: GroupKind) -> None:
         """Check all objects of a kind again: its watch restarts and may have missed events."""
         now = self._monotonic()
         for identity in self._owners.keys():  # noqa: SIM118 - no mapping

@@ -252,7 +252,7 @@ class LiveSet:
 
     def _open(self, scope: Scope) -> Informer[Live]:
         if scope.namespace is None:
-            self._drift.doubt(scope.gvk.group_kind)
+            self._drift.recheck(scope.gvk.group_kind)
         informer = Informer(
             self._api,
             scope.gvk,

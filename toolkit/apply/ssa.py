@@ -42,7 +42,7 @@ _SETTLE_SECONDS: Final = 5.0
 _UNSETTLED: Final = ("field not declared in schema", "error looking up service account")
 
 
-async def _tell_nobody(_: Sequence[ObjectRef]) -> None:
+async def _ignore(_: Sequence[ObjectRef]) -> None:
     """Do nothing: the default ``announce``."""
 
 
@@ -55,7 +55,7 @@ async def apply(  # noqa: PLR0913 - the objects, and the caches
     clock: ServerClock | None = None,
     find: Find = unseen,
     pace: Pace | None = None,
-    announce: Announce = _tell_nobody,
+    announce: Announce = _ignore,
 ) -> ChangeSet:
     """Apply the objects, which ``ownership.own`` has prepared, and return the changes.
 

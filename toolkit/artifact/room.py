@@ -18,7 +18,7 @@ from typing import Final, Protocol
 
 import prometheus_client as prom
 
-from toolkit.artifact.allowance import QuotaError
+from toolkit.artifact.quota import QuotaError
 
 STORED: Final = prom.Gauge(
     "penstock_artifact_stored_bytes", "Bytes that a namespace's artifacts take.", ("namespace",)

@@ -19,7 +19,6 @@ from crds import EXTERNAL_ARTIFACT, misfits
 from crds.meta import Artifact
 from toolkit.artifact import archive, intake, layout, spool, threads
 from toolkit.artifact.access import Access, UnauthenticatedError, User
-from toolkit.artifact.allowance import Allowance, Quota, QuotaError, TooManyError, Turnstile
 from toolkit.artifact.archive import Packed
 from toolkit.artifact.intake import (
     Claims,
@@ -28,6 +27,7 @@ from toolkit.artifact.intake import (
     TooLargeError,
     TooSlowError,
 )
+from toolkit.artifact.quota import Quota, QuotaError, TooManyError, Turnstile, UploadLimits
 from toolkit.artifact.store import Owner, Store
 from toolkit.errors import AccessDeniedError, PenstockError, StalledError, TransientError
 from toolkit.kube.errors import NotFoundError
@@ -41,7 +41,7 @@ KIND: Final = GroupVersionKind(
 PATH: Final = f"/{KIND.kind.lower()}/{{namespace}}/{{name}}/{{filename}}"
 
 
-GENEROUS: Final = Allowance()
+DEFAULT: Final = UploadLimits()
 PATIENT: Final = Pace()
 
 
@@ -71,17 +71,17 @@ class Uploads:
         access: Access,
         objects: Objects,
         scratch: Path,
-        allowance: Allowance = GENEROUS,
+        limits: UploadLimits = DEFAULT,
         pace: Pace = PATIENT,
     ) -> None:
         self._store = store
         self._access = access
         self._objects = objects
         self._scratch = scratch
-        self._limit = allowance.artifact_bytes
+        self._limit = limits.artifact_bytes
         self._pace = pace
-        self._turnstile = Turnstile(allowance)
-        self._quota = Quota(store, kind=KIND.kind, limit=allowance.namespace_bytes)
+        self._turnstile = Turnstile(limits)
+        self._quota = Quota(store, kind=KIND.kind, limit=limits.namespace_bytes)
 
     def mount(self, app: web.Application) -> None:
         """Add the route to the artifact server."""

@@ -46,7 +46,7 @@ class Drift:
     objects: tuple[Json, ...] = ()
 
 
-async def _tell_nobody(_: Sequence[ObjectRef]) -> None:
+async def _ignore(_: Sequence[ObjectRef]) -> None:
     """Do nothing: the default ``announce`` of an apply."""
 
 
@@ -176,7 +176,7 @@ async def _apply(
     objects: Sequence[Json],
     options: ApplyOptions,
     *,
-    announce: ssa.Announce = _tell_nobody,
+    announce: ssa.Announce = _ignore,
 ) -> ChangeSet:
     """Apply objects of the release, and tell the watches what to expect afterwards."""
     key, cluster = work.draft.rec.key, work.cluster

@@ -88,11 +88,6 @@ class Records:
         known = self._known.get(owner)
         return known is not None and known.read
 
-    def doubt(self, owner: ObjectKey) -> None:
-        """Have the next reconciliation of the owner read storage again."""
-        if known := self._known.get(owner):
-            known.read = False
-
     def empty(self, place: Place) -> bool:
         """Tell whether the watch shows no record of a release; valid only when it has synced."""
         return not self._present.get(place)

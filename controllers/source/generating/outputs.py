@@ -20,8 +20,8 @@ from crds import EXTERNAL_ARTIFACT
 from crds.extensions import ArtifactGenerator, GeneratedArtifact
 from crds.meta import Artifact, ObjectMeta
 from crds.source_external import ExternalArtifact
-from toolkit.artifact.allowance import QuotaError
 from toolkit.artifact.ignore import Ignore
+from toolkit.artifact.quota import QuotaError
 from toolkit.artifact.store import Owner, Store
 from toolkit.errors import AccessDeniedError
 from toolkit.kube.client import Client

@@ -20,8 +20,8 @@ from controlplane.plane import ControlPlane
 from tests.fakes.serving import Serve
 from toolkit.artifact import access, orphans, server
 from toolkit.artifact.access import Access
-from toolkit.artifact.allowance import Allowance
 from toolkit.artifact.intake import Pace
+from toolkit.artifact.quota import UploadLimits
 from toolkit.artifact.storage import Storage
 from toolkit.artifact.store import Owner
 from toolkit.artifact.uploads import KIND, Uploads
@@ -106,7 +106,7 @@ def made(api_version: str, kind: str, name: str, namespace: str) -> dict[str, An
     }
 
 
-SMALL = Allowance(artifact_bytes=1 << 20, namespace_bytes=3 << 20, namespace_a_minute=8)
+SMALL = UploadLimits(artifact_bytes=1 << 20, namespace_bytes=3 << 20, namespace_a_minute=8)
 
 
 @dataclass(kw_only=True)
@@ -138,7 +138,7 @@ async def door(api: Client, storage: Storage, serve: Serve, tmp_path: Path) -> A
         access=Access(api),
         objects=api,
         scratch=tmp_path / "scratch",
-        allowance=SMALL,
+        limits=SMALL,
         pace=Pace(grace_seconds=0.5, bytes_per_second=1 << 20),
     )
     address = await serve(server.application(storage, uploads=uploads))

@@ -7,8 +7,8 @@ from pathlib import Path
 import pytest
 
 from tests.fakes.bucketreplicas import replicas
-from toolkit.artifact.allowance import QuotaError
 from toolkit.artifact.bucket import BucketStorage
+from toolkit.artifact.quota import QuotaError
 from toolkit.artifact.room import Limited
 from toolkit.artifact.store import Owner
 from toolkit.remote.objectstore.objectstore import ObjectStore, Place

@@ -14,7 +14,7 @@ from typing import Final
 
 from toolkit.apply.order import GroupKind
 from toolkit.apply.owned import pages
-from toolkit.apply.owned.pages import Allowance, Child, Found
+from toolkit.apply.owned.pages import Budget, Child, Found
 from toolkit.errors import PenstockError
 from toolkit.kube.client import Client
 from toolkit.objects import GroupVersionKind, Json
@@ -56,14 +56,14 @@ async def grow(api: Client, branches: Sequence[Branch], turns: asyncio.Semaphore
 
     Kinds that cannot be listed are named at the nodes, and hide nothing else.
     """
-    allowance, level = Allowance(), list(branches)
+    budget, level = Budget(), list(branches)
     while level:
-        found = await _read(api, level, allowance, turns)
+        found = await _read(api, level, budget, turns)
         level = [child for branch in level for child in _attached(branch, found)]
 
 
 async def _read(
-    api: Client, level: Iterable[Branch], allowance: Allowance, turns: asyncio.Semaphore
+    api: Client, level: Iterable[Branch], budget: Budget, turns: asyncio.Semaphore
 ) -> dict[_Place, Found]:
     """List, once each, the kinds that the objects of this level may own in their namespaces."""
     wanted: dict[_Place, set[str]] = {}
@@ -75,7 +75,7 @@ async def _read(
     async def listed(place: _Place) -> None:
         try:
             async with turns:
-                found[place] = await pages.read(api, *place, wanted[place], allowance)
+                found[place] = await pages.read(api, *place, wanted[place], budget)
         except PenstockError as exc:
             found[place] = Found(problem=f"{place[0].kind}s cannot be read: {exc}")
 

@@ -28,8 +28,8 @@ _MOST_BYTES: Final = 64 << 20
 
 
 @dataclass(slots=True, kw_only=True)
-class Allowance:
-    """How much may still be read for one tree."""
+class Budget:
+    """The objects and bytes that may still be read for one tree."""
 
     objects: int = MOST
     bytes: int = _MOST_BYTES
@@ -58,24 +58,24 @@ async def read(
     kind: GroupVersionKind,
     namespace: str,
     owners: AbstractSet[str],
-    allowance: Allowance,
+    budget: Budget,
 ) -> Found:
-    """Return the objects that one of the owners owns; what exceeds the allowance is left out.
+    """Return the objects that one of the owners owns; what exceeds the budget is left out.
 
     Raises:
         PenstockError: the kind cannot be listed.
     """
     path = (await api.mapper.resource(kind)).path(namespace=namespace)
     query, found = {"limit": str(_PAGE)}, Found()
-    while allowance.objects > 0:
-        body = await _page(api, path, query, allowance)
+    while budget.objects > 0:
+        body = await _page(api, path, query, budget)
         if body is None:
             found.problem = "objects are too large: not all are shown"
             return found
         # decoded in a thread, object by object, and nothing of it stays
         page = await asyncio.to_thread(_decoded, body, kind, namespace, owners)
         del body
-        allowance.objects -= page.count
+        budget.objects -= page.count
         for owner, child in page.children:
             found.children.setdefault(owner, []).append(child)
         if not page.more:
@@ -87,16 +87,14 @@ async def read(
     return found
 
 
-async def _page(
-    api: Client, path: str, query: Mapping[str, str], allowance: Allowance
-) -> bytes | None:
+async def _page(api: Client, path: str, query: Mapping[str, str], budget: Budget) -> bytes | None:
     """Return one page, or None if it is too large, or all pages together have become so."""
     body = bytearray()
     # a stream, because nothing else can be given up when it is too long
     async with api.watch(path, query=query, accept="application/json") as chunks:
         async for chunk in chunks:
-            allowance.bytes -= len(chunk)
-            if len(body) + len(chunk) > _PAGE_BYTES or allowance.bytes < 0:
+            budget.bytes -= len(chunk)
+            if len(body) + len(chunk) > _PAGE_BYTES or budget.bytes < 0:
                 return None
             body += chunk
     return bytes(body)

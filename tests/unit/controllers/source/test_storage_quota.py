@@ -13,7 +13,7 @@ from crds.kind import Kind
 from crds.meta import Artifact
 from crds.source import GitRepository
 from tests.fakes.passes import Cluster, condition
-from toolkit.artifact.allowance import QuotaError
+from toolkit.artifact.quota import QuotaError
 from toolkit.artifact.room import Limited
 from toolkit.artifact.storage import Storage
 

@@ -259,7 +259,7 @@ def test_a_job_applied_anew_is_watched_anew(world: World) -> None:
 
 def test_what_vanished_while_a_watch_was_replaced_is_told(world: World) -> None:
     world.objects.clear()
-    world.watch.doubt(("", "ConfigMap"))
+    world.watch.recheck(("", "ConfigMap"))
 
     world.now = 5.0
     world.watch.sweep()
@@ -268,7 +268,7 @@ def test_what_vanished_while_a_watch_was_replaced_is_told(world: World) -> None:
 
 
 def test_what_a_new_watch_shows_again_is_no_drift(world: World) -> None:
-    world.watch.doubt(("", "ConfigMap"))
+    world.watch.recheck(("", "ConfigMap"))
     world.show(LIVE)
 
     world.now = 5.0

@@ -10,10 +10,10 @@ import pytest
 from prometheus_client import REGISTRY
 
 from tests.fakes.bucketobjects import MemoryBucket
-from toolkit.artifact.allowance import QuotaError
 from toolkit.artifact.bucket import BucketStorage
 from toolkit.artifact.cache import Cache
 from toolkit.artifact.ignore import Ignore
+from toolkit.artifact.quota import QuotaError
 from toolkit.artifact.room import Limited, Room, of
 from toolkit.artifact.storage import Storage
 from toolkit.artifact.store import Owner, Store

@@ -20,15 +20,15 @@ from tests.fakes.serving import Serve
 from tests.tools import waiting
 from toolkit.artifact import server
 from toolkit.artifact.access import Access
-from toolkit.artifact.allowance import Allowance
 from toolkit.artifact.intake import Pace
+from toolkit.artifact.quota import UploadLimits
 from toolkit.artifact.storage import Storage
 from toolkit.artifact.uploads import Uploads
 from toolkit.kube.errors import NotFoundError
 from toolkit.objects import GroupVersionKind, Json
 
 PATH = "/externalartifact/apps/rows/rows.tar.gz"
-SMALL = Allowance(artifact_bytes=1 << 20, namespace_bytes=3 << 20)
+SMALL = UploadLimits(artifact_bytes=1 << 20, namespace_bytes=3 << 20)
 HEAD = (f"PUT {PATH} HTTP/1.1", "Host: a", "Authorization: Bearer abc")
 EXPECT = "Expect: 100-continue"
 CONTINUE = b"HTTP/1.1 100 Continue\r\n\r\n"
@@ -107,7 +107,7 @@ async def opened(serve: Serve, tmp_path: Path, pace: Pace) -> Door:
         access=Access(Reviews()),
         objects=objects,
         scratch=tmp_path / "scratch",
-        allowance=SMALL,
+        limits=SMALL,
         pace=pace,
     )
     address = await serve(server.application(storage, uploads=uploads))

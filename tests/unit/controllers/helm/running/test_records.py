@@ -228,7 +228,7 @@ def test_a_deletion_that_the_watch_has_shown_before_its_answer_is_over() -> None
     assert world.since == 8
 
 
-def test_a_record_that_is_written_again_ends_the_doubt() -> None:
+def test_a_deleted_record_that_is_written_again_is_expected_again() -> None:
     world = World()
     world.shows("v1", None, "5")
     world.writes("DELETE", "v1")

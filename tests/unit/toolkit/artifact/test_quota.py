@@ -4,10 +4,10 @@ from collections.abc import Mapping
 
 import pytest
 
-from toolkit.artifact.allowance import Allowance, Quota, QuotaError, TooManyError, Turnstile
+from toolkit.artifact.quota import Quota, QuotaError, TooManyError, Turnstile, UploadLimits
 from toolkit.artifact.store import Owner
 
-BOUNDS = Allowance(at_once=3, namespace_at_once=2, namespace_a_minute=4)
+BOUNDS = UploadLimits(at_once=3, namespace_at_once=2, namespace_a_minute=4)
 
 
 @pytest.fixture

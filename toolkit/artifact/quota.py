@@ -16,7 +16,7 @@ from toolkit.errors import TransientError
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Allowance:
+class UploadLimits:
     """Bounds on uploads."""
 
     artifact_bytes: int = 256 << 20
@@ -50,8 +50,8 @@ class Measure(Protocol):
 class Turnstile:
     """Lets uploads in, a bounded number at a time and a minute."""
 
-    def __init__(self, allowance: Allowance, *, now: Callable[[], float] = time.monotonic) -> None:
-        self._allowance = allowance
+    def __init__(self, limits: UploadLimits, *, now: Callable[[], float] = time.monotonic) -> None:
+        self._limits = limits
         self._now = now
         self._inside: dict[str, int] = {}
         self._allowed_at: OrderedDict[str, float] = OrderedDict()
@@ -65,9 +65,9 @@ class Turnstile:
                 sender that waits holds a connection.
         """
         inside = self._inside.get(namespace, 0)
-        if inside >= self._allowance.namespace_at_once:
+        if inside >= self._limits.namespace_at_once:
             raise TooManyError(f"{inside} uploads to '{namespace}' are under way", retry_after=5)
-        if sum(self._inside.values()) >= self._allowance.at_once:
+        if sum(self._inside.values()) >= self._limits.at_once:
             raise TooManyError("too many uploads are under way", retry_after=5)
         self._pace(namespace)
         self._inside[namespace] = inside + 1
@@ -80,12 +80,12 @@ class Turnstile:
 
     def _pace(self, namespace: str) -> None:
         """Count an upload (a generic cell rate algorithm: one number a namespace)."""
-        now, each = self._now(), _MINUTE / self._allowance.namespace_a_minute
+        now, each = self._now(), _MINUTE / self._limits.namespace_a_minute
         earliest = max(self._allowed_at.get(namespace, 0.0), now)
         wait = earliest + each - now - _MINUTE
         if wait > 0:
             raise TooManyError(
-                f"more than {self._allowance.namespace_a_minute} uploads a minute to '{namespace}'",
+                f"more than {self._limits.namespace_a_minute} uploads a minute to '{namespace}'",
                 retry_after=int(wait) + 1,
             )
         self._allowed_at[namespace] = earliest + each
