@@ -1,7 +1,8 @@
-"""The components that ``python -m controllers --components=…`` can run, and what each may do.
+"""The components that ``python -m controllers --components=…`` can run, and their permissions.
 
-A component is one Deployment with its own service account. Its rules stand beside its wiring, and
-``controllers.rbac`` writes the RBAC from them: what is not listed here, the process cannot do.
+A component is one Deployment with its own service account. Its RBAC rules are declared beside its
+wiring, and ``controllers.rbac`` generates the RBAC objects from them: a process has no other
+rights.
 """
 
 import importlib
@@ -23,20 +24,22 @@ class Component:
     cluster_permissions: tuple[Rule, ...]
     namespace_permissions: tuple[Rule, ...]
     tenant_permissions: tuple[Rule, ...]
-    """What it needs in the namespaces that it works for: all, or those that bind it."""
+    """Rights in the namespaces whose objects it reconciles: all, or those with its RoleBinding."""
     workload_identity: tuple[Rule, ...]
-    """What it needs for ``serviceAccountName`` at clouds, granted only on demand."""
+    """Rights for ``serviceAccountName`` at clouds; granted only on demand."""
     start: Callable[[Manager, Options], Awaitable[None]]
 
 
 NAMES: Final = (
     "source",  # fetches sources, stores and serves their artifacts
-    "kustomize",  # builds, applies and keeps what the artifacts describe
+    "kustomize",  # builds and applies manifests from artifacts, and corrects drift
     "helm",  # releases their charts with values, and keeps them so
     "notification",  # sends events to services, and takes hooks
     "image",  # scans tags, chooses images, and writes them into Git
 )
-"""Each is the package below ``controllers`` whose module ``component`` says all this."""
+"""Each is a package below ``controllers``; its module ``component`` has the attributes of
+Component.
+"""
 
 
 def load(name: str) -> Component:

@@ -1,8 +1,8 @@
-"""Keep ReferenceGrants at hand, wake the objects that a change concerns, tell what lacks a grant.
+"""Cache ReferenceGrants, enqueue the objects that a change affects, and report missing grants.
 
-An index maps everything that a grant could allow to the objects that need it, so a change costs
-what it concerns. ``Refusals`` has the objects whose children the gate refused: no informer knows a
-child that was never stored.
+An index maps each possible permission to the objects that need it, so the cost of a change depends
+only on the number of these objects. ``Refusals`` holds the objects whose children the gate refused,
+because no informer has a child that was never stored.
 """
 
 from collections.abc import Iterable, Iterator
@@ -55,7 +55,7 @@ def follow(manager: Manager, options: Options) -> Grants:
 
 
 def needed(holder: ObjectRef, used: Iterable[ObjectRef]) -> Iterator[ObjectRef]:
-    """Yield, for an index, what stands for the grants that these references of a holder need."""
+    """Yield index keys for the grants that these references of ``holder`` need."""
     for target in used:
         if target.namespace == holder.namespace:
             continue
@@ -67,7 +67,7 @@ def needed(holder: ObjectRef, used: Iterable[ObjectRef]) -> Iterator[ObjectRef]:
 
 
 def wake(namespace: str, changed: Iterable[Permission], enqueue: Enqueue, *indexes: Index) -> None:
-    """Wake the objects that need what is allowed in a namespace now, or no more."""
+    """Enqueue the objects that need a permission that was added or removed in a namespace."""
     for key in {
         key
         for permission in changed
@@ -80,8 +80,8 @@ def wake(namespace: str, changed: Iterable[Permission], enqueue: Enqueue, *index
 class Refusals:
     """The grants that objects need for the children that they apply.
 
-    What is about to be applied ``awaits`` its grants, so that one which comes meanwhile is not
-    missed. Afterwards the refused children do so until the next attempt.
+    An applier calls ``awaits`` before it applies, so that a grant that is created meanwhile
+    enqueues the object. After the attempt, ``refused`` keeps only the refused children.
     """
 
     def __init__(self) -> None:
@@ -99,10 +99,10 @@ class Refusals:
 
 
 def tell(rec: Reconciliation[Any], decision: References) -> None:
-    """Say in a condition, and once in an event, which references pass without a grant.
+    """Set a condition, and an event when it changes, with the references that lack a grant.
 
     Raises:
-        WaitingError: grants are not known yet.
+        WaitingError: the grants are not read yet.
     """
     missing = () if decision.enforced else _missing(rec, decision)
     if not missing:
@@ -127,7 +127,7 @@ def _missing(
         obj | {"spec": msgspec.to_builtins(rec.obj.spec)}, rec.key.namespace
     )
     denied = decision.denials(rec.ref, found)
-    # what is blocked does not pass, and is told as a failure
+    # Blocked references are reported as a failure instead.
     return [(each, e) for each, e in denied if isinstance(e, references.UngrantedError)]
 
 

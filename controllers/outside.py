@@ -13,9 +13,10 @@ from toolkit.remote.http.http import Http
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outside:
-    """``tokens`` are those of ServiceAccounts, which clouds and other clusters know.
+    """Clients for servers outside the cluster.
 
-    ``cache`` holds the credentials that were given.
+    ``tokens`` issues tokens of ServiceAccounts for clouds and other clusters. ``cache`` holds the
+    credentials that these returned.
     """
 
     http: Http
@@ -25,9 +26,10 @@ class Outside:
 
 
 async def connect(manager: Manager, options: Options, *, default_account: str = "") -> Outside:
-    """Open the way; it is closed with the process.
+    """Create the clients; they are closed with the process.
 
-    ``default_account`` is whom objects are at a cloud that name no account, instead of us.
+    Objects without a service account authenticate at clouds as ``default_account``; if that is
+    empty, they authenticate as this process.
     """
     http = await manager.until_end.enter_async_context(Http())
     cache = TokenCache(

@@ -1,11 +1,11 @@
-"""Write the RBAC that the components declare: ``python -m controllers.rbac generate|check``.
+"""Generate the RBAC that the components declare: ``python -m controllers.rbac generate|check``.
 
-Each component lists its rules beside its code (``PERMISSIONS``); this module only turns them into
-ServiceAccounts, ClusterRoles, Roles and bindings. What is generated is all that a process may do.
+Each component lists its rules beside its code (``PERMISSIONS``). This module only converts them
+into ServiceAccounts, ClusterRoles, Roles and bindings. A process has no other rights.
 
-What a controller needs in the namespaces that it works for (``TENANT_PERMISSIONS``) is a
-ClusterRole of its own, because RBAC cannot exclude a namespace: the base binds it everywhere. With
-the component ``by-namespace`` it is bound only in namespaces that ``deploy/tenant`` is applied to.
+The rights of a controller in the namespaces of its objects (``TENANT_PERMISSIONS``) are a separate
+ClusterRole, because RBAC cannot exclude a namespace. The base binds it in all namespaces. The
+component ``by-namespace`` binds it only in namespaces that ``deploy/tenant`` is applied to.
 """
 
 import sys
@@ -64,7 +64,7 @@ def _component(component: components.Component) -> Iterator[Json]:
 
 
 def _workload_identity() -> Iterator[Json]:
-    """Yield what lets objects act as service accounts elsewhere; the base binds it to nobody."""
+    """Yield the bindings that let objects act as service accounts; the base has none of them."""
     for component in map(components.load, components.NAMES):
         if component.workload_identity:
             yield rbac.binding("ClusterRole", _signing_in(component), component.account)
@@ -75,7 +75,7 @@ def _signing_in(component: components.Component) -> str:
 
 
 def _own_appliers() -> Iterator[Json]:
-    """Yield what lets the controllers act as the accounts of the installation, and no others."""
+    """Yield the rights to impersonate the accounts of the installation, and no other accounts."""
     for kind, applier in claims.ACCOUNTS.items():
         impersonate = rbac.Rule(
             groups=("",), resources=("serviceaccounts",), verbs=("impersonate",), names=(applier,)

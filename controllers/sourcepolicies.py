@@ -34,7 +34,7 @@ PERMISSIONS: Final = (
 )
 
 Changed = Callable[[str], None]
-"""Gets a namespace; empty means that all may be concerned."""
+"""Receives a namespace whose objects may be affected; empty means all namespaces."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,7 +64,7 @@ class SourcePolicies:
 
     @property
     def synced(self) -> bool:
-        """Tell whether policies and namespaces are known."""
+        """Tell whether policies and namespaces are read."""
         return self.policies.synced and self.namespaces.synced
 
     async def wait_synced(self) -> None:
@@ -73,14 +73,14 @@ class SourcePolicies:
         await self.namespaces.wait_synced()
 
     def subscribe(self, handler: Changed) -> None:
-        """Call ``handler`` when what is allowed may have changed."""
+        """Call ``handler`` when policies or namespaces have changed."""
         self._handlers.append(handler)
 
     def labels(self, namespace: str) -> Mapping[str, str]:
         """Return the labels of a namespace.
 
         Raises:
-            WaitingError: they are not known yet.
+            WaitingError: the namespaces are not read yet.
         """
         self._require_known()
         found = self.namespaces.get(ObjectKey("", namespace))
@@ -88,20 +88,21 @@ class SourcePolicies:
         return labels
 
     def check(self, obj: Any) -> tuple[Violation, ...]:
-        """Let a source exist; return what policies that do not forbid have to say about it.
+        """Require that policies allow a source; return violations that are not denied.
 
         Raises:
-            AccessDeniedError: a policy forbids it.
-            WaitingError: policies are not known yet.
+            AccessDeniedError: a policy denies it.
+            WaitingError: the policies are not read yet.
         """
         policies = self._applicable(obj)
         found = sources.judge(msgspec.to_builtins(obj), policies) if policies else ()
         return _permitted(obj, found)
 
     def check_artifact(self, obj: Any, metadata: Mapping[str, str]) -> tuple[Violation, ...]:
-        """Let a source offer an artifact with these metadata; else as ``check``.
+        """Require that policies allow an artifact with these metadata; otherwise as ``check``.
 
-        The artifact is judged by what it was fetched from, not by the present spec of ``obj``.
+        The metadata say where the artifact was fetched from; the present spec of ``obj`` does not
+        count.
         """
         policies = self._applicable(obj)
         return _permitted(obj, sources.judge_artifact(obj.kind, metadata, policies))

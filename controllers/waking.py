@@ -1,4 +1,4 @@
-"""Who looks again, and when: informer and policy events become entries in a controller's queue."""
+"""Handlers of informers and policies that enqueue the affected objects in a controller's queue."""
 
 from collections.abc import Callable, Iterable
 from typing import Any, Protocol
@@ -14,13 +14,13 @@ class Enqueue(Protocol):
     """Puts an object into a controller's queue (``toolkit.kube.controller``)."""
 
     def __call__(self, key: ObjectKey, trigger: str) -> None:
-        """Have it reconciled, and say why."""
+        """Enqueue an object; ``trigger`` is the reason."""
 
 
 def by_artifact(
     gvk: GroupVersionKind, enqueue: Enqueue, index: Index
 ) -> Callable[[Change[Any]], None]:
-    """Return the handler that has a new artifact of a source wake those who use it."""
+    """Return the handler that enqueues the users of a source when it has a new artifact."""
 
     def handle(change: Change[Any]) -> None:
         before = change.old.status.artifact if change.old else None
@@ -36,10 +36,11 @@ def by_artifact(
 def by_policy(
     controllers: Iterable[Controller[Any]], *, everywhere: bool = False
 ) -> Callable[[str], None]:
-    """Return the handler that has objects look again when policies change.
+    """Return the handler that enqueues objects when policies of a namespace change.
 
-    That is those of the namespace that the policies are about, all if it is empty; and all in any
-    case if, with ``everywhere``, they look at objects of other namespaces.
+    The handler receives the namespace of the policies and enqueues the objects in it; an empty
+    namespace means all objects. ``everywhere`` enqueues all objects in any case, for kinds that
+    refer to other namespaces.
     """
     watched = tuple(controllers)
 

@@ -1,5 +1,5 @@
-"""How objects sign in at registries and Git servers: what kinds of several components share.
+"""Authentication of objects at registries and Git servers, for the kinds of several components.
 
-An object's names of Secrets and accounts go in, an opened registry (``registries``) or credentials
-for a repository (``gitaccess``) come out. Open ``registries`` first.
+Input: an object's names of Secrets and accounts. Output: an open registry (``registries``) or
+credentials for a repository (``gitaccess``). Open ``registries`` first.
 """

@@ -1,4 +1,4 @@
-"""ServiceAccounts of objects: what pulls for them, and who they are at a cloud."""
+"""ServiceAccounts of objects: their image pull secrets, and their identities at clouds."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -19,7 +19,7 @@ _REASON: Final = "AuthenticationFailed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Accounts:
-    """Reads ServiceAccounts; nothing is cached, a changed one counts from the next pass on."""
+    """Reads ServiceAccounts without a cache: a change takes effect at the next reconciliation."""
 
     client: Client
     tokens: ServiceAccountTokens
@@ -51,5 +51,5 @@ class Accounts:
         return names
 
     async def identity(self, namespace: str, account: str) -> Identity | None:
-        """Return who an object is at a cloud; None is this process."""
+        """Return the identity of an object at a cloud; None stands for this process."""
         return await self.tokens.identity(namespace, account)

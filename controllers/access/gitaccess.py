@@ -1,7 +1,7 @@
-"""How a GitRepository signs in: with its Secret, as a GitHub App, or with its cloud's credentials.
+"""Credentials of a GitRepository: from its Secret, a GitHub App or a cloud.
 
-If the server refuses credentials of a cloud or of GitHub, they are dropped, so that the next
-attempt gets others. The user must change a login in a Secret.
+If the server refuses credentials of a cloud or of GitHub, they leave the cache, so that the next
+attempt requests new ones. Only the user can change a login in a Secret.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -48,7 +48,7 @@ class Cloud(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """Credentials, and what a cloud lent for them."""
+    """Credentials; ``lent`` is the token or login if a cloud issued it."""
 
     auth: GitAuth
     lent: Login | Bearer | None = None
@@ -56,7 +56,7 @@ class Grant:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class GitAccess:
-    """Signs in for GitRepositories; ``plain_http`` is whether servers without TLS are asked."""
+    """Authenticates GitRepositories; ``plain_http`` allows servers without TLS."""
 
     secrets: Secrets
     github: GitHubTokens
@@ -65,11 +65,11 @@ class GitAccess:
     plain_http: bool = True
 
     async def grant(self, obj: GitRepository) -> Grant:
-        """Return how to sign in, with everything that is referred to read anew.
+        """Return the credentials; all Secrets are read again.
 
         Raises:
-            StalledError: fields contradict each other, or ask for what is not allowed.
-            TransientError: a Secret is missing or malformed, or nobody gives credentials.
+            StalledError: fields contradict each other, or ask for a forbidden option.
+            TransientError: a Secret is missing or malformed, or no credentials were issued.
         """
         spec = obj.spec
         scheme = GitUrl.parse(spec.url).scheme
@@ -94,7 +94,7 @@ class GitAccess:
         return Grant(auth=auth.through(proxy) if proxy else auth)
 
     def refused(self, grant: Grant) -> bool:
-        """Give back what a server refused; tell whether another one may help at once."""
+        """Drop refused credentials from the cache; tell whether new ones may be accepted."""
         if grant.lent is not None:
             return self.cloud.drop(grant.lent)
         return self.github.drop(grant.auth)
@@ -119,7 +119,7 @@ class GitAccess:
 
 
 def _named(spec: GitRepositorySpec, read: Callable[[], T]) -> T:
-    """Read a Secret; say which one when it is not what it should be."""
+    """Call ``read``, and add the Secret's name to its error."""
     try:
         return read()
     except GitAuthError as exc:

@@ -1,7 +1,7 @@
-"""Whether servers without TLS are asked: one rule, with one reason, for every kind of source.
+"""The rule for servers without TLS, with one reason for all kinds of sources.
 
-How a kind tells that a server has none is its own business: by the scheme of the URL, or by
-``spec.insecure``.
+Each kind finds out by itself whether a spec asks for plain HTTP: from the scheme of the URL, or
+from ``spec.insecure``.
 """
 
 from typing import Final
@@ -17,7 +17,7 @@ def scheme(url: str) -> str:
 
 
 def refusal(said: str) -> StalledError:
-    """Return the error for a spec that asks for plain HTTP; ``said`` is where and how it does."""
+    """Return the error for a spec that asks for plain HTTP; ``said`` names the field and a verb."""
     return StalledError(
         f"{said} plain HTTP, which --insecure-allow-http=false forbids", reason=_REASON
     )

@@ -1,12 +1,12 @@
-"""How an object signs in at a registry: its Secrets, its ServiceAccount's, or its cloud's.
+"""Credentials for a registry: from an object's Secret, its ServiceAccount or its cloud.
 
-OCIRepository and HelmChart do it alike, so it is written once. The order is that of Flux: the
-Secret that the object names, then the ServiceAccount's pull Secrets, of which the most specific
-entry counts; with another provider than ``generic`` the cloud gives a login instead.
+OCIRepository, HelmChart and ImageRepository share these rules. The order is that of Flux: first the
+Secret that the object names, then the pull Secrets of the ServiceAccount, in which the most
+specific entry applies. With another provider than ``generic``, the cloud issues the login instead.
 
-1. A login is looked up for this registry, and a Secret without an entry for it gives none.
-2. A login of a cloud is not sent without encryption.
-3. A login that the registry refused is not used again.
+1. A login applies only to its registry: a Secret without an entry for the registry has none.
+2. A login of a cloud is sent only over TLS.
+3. A login of a cloud that the registry refused is dropped from the cache.
 """
 
 import asyncio
@@ -33,7 +33,7 @@ GENERIC: Final = ("", "generic")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """What an object says about signing in: names of Secrets and accounts in its namespace."""
+    """The registry settings of an object: names of Secrets and accounts in its namespace."""
 
     namespace: str
     provider: str = "generic"
@@ -48,7 +48,7 @@ PullSecrets: TypeAlias = Callable[[str, str], Awaitable[tuple[str, ...]]]
 """Returns the pull Secrets of a ServiceAccount, given namespace and name."""
 
 Identities: TypeAlias = Callable[[str, str], Awaitable[Identity | None]]
-"""Returns who a ServiceAccount is at a cloud; ``None`` is this process."""
+"""Returns the identity of a ServiceAccount at a cloud; ``None`` stands for this process."""
 
 
 class Cloud(Protocol):
@@ -91,10 +91,10 @@ class Registries:
         *,
         timeout: float,  # noqa: ASYNC109  # of each call to the registry, in seconds
     ) -> AsyncIterator[Registry]:
-        """Give the registry of a repository, as the object may see it.
+        """Yield the registry of a repository, with the credentials of the object.
 
         Raises:
-            StalledError: the object asks for what is not allowed.
+            StalledError: the object asks for a forbidden option.
             TransientError: a Secret or an account cannot be read (reason AuthenticationFailed).
         """
         endpoint = await self._endpoint(access)
@@ -111,7 +111,7 @@ class Registries:
             raise
 
     async def _endpoint(self, access: Access) -> Endpoint:
-        """Return whom to trust, and the way there."""
+        """Return the endpoint with its CA, client certificate and proxy, without a login."""
         if access.insecure and not self.plain_http:
             raise plainhttp.refusal("spec.insecure asks for")
         endpoint = Endpoint(plain_http=access.insecure)

@@ -1,6 +1,6 @@
-"""Images forward: tags are scanned, one is chosen, and the choice is written into Git.
+"""Image automation: list tags, choose one, and write the choice into Git.
 
-Objects of ``image.toolkit.fluxcd.io`` go in; their status and commits come out. ``component`` wires
-the process, each kind has a module of its name, ``taglists`` keeps what was scanned. Open
+Input: objects of ``image.toolkit.fluxcd.io``. Output: their status, and commits. ``component``
+wires the process, each kind has a module of its name, and ``taglists`` stores the tags. Open
 ``imagerepository`` first.
 """

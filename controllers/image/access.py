@@ -1,4 +1,4 @@
-"""How the registry of an ImageRepository is reached, for its tags and for digests of them."""
+"""The registry of an ImageRepository, with its credentials, for tags and digests."""
 
 from contextlib import AbstractAsyncContextManager
 from typing import Final
@@ -14,10 +14,10 @@ _HUB: Final = "index.docker.io"
 
 
 def reference(obj: ImageRepository) -> ImageReference:
-    """Return what image an object means.
+    """Return the reference in ``spec.image``.
 
     Raises:
-        StalledError: it means none (reason ImageURLInvalid).
+        StalledError: the field has no valid image (reason ImageURLInvalid).
     """
     text = obj.spec.image
     try:

@@ -1,18 +1,20 @@
 """Choose only images that admission would accept (``ImageVerificationPolicy``).
 
-1. The policies that apply are those of mode Enforce that select the ImagePolicy's namespace and
-   name the image, and those of any mode that the annotation ``policy.penstock.dev/verify`` names.
+1. Two kinds of policies apply: those of mode Enforce that select the ImagePolicy's namespace and
+   cover the image, and those of any mode that the annotation ``policy.penstock.dev/verify`` names.
 2. A tag is resolved once. The resulting digest is verified, and the same digest is in the status of
    the ImagePolicy, whatever its ``digestReflectionPolicy`` (CVE-2022-47633).
-3. A digest that is in the status already stays the one of its tag, so a tag that is moved changes
-   nothing; with ``Always`` the new digest is taken if it is signed as well.
-4. Tags that are not signed are passed over, the best first. The present choice is tried last.
+3. The digest in the status stays that of its tag, so a tag that moves in the registry changes
+   nothing. With ``Always`` the new digest is chosen if it is signed as well.
+4. Tags are checked from the best to the worst, and unsigned ones are skipped. The present choice is
+   checked last.
 5. If the check fails for technical reasons, a choice is kept only if the same policies have allowed
    it before. Otherwise there is no choice, and an automation leaves the image as it is.
-6. An automation writes only what the present policies allow. Who chose the image, and when, does
-   not count: the choice of a suspended ImagePolicy is not checked any more.
+6. An automation writes only images that the present policies allow, and verifies them itself,
+   because nothing verifies the choice of a suspended ImagePolicy again.
 
-The registry is asked with the login of the ImageRepository: a tenant never uses a policy's login.
+Requests to the registry use the credentials of the ImageRepository: a tenant never uses those of a
+policy.
 """
 
 import asyncio
@@ -41,10 +43,10 @@ from toolkit.verify.signature import VerificationError
 from toolkit.verify.subject import Subject
 
 VERIFIED: Final = "ImageVerified"
-"""The condition that tells who signed the choice, and which tags were passed over."""
+"""The condition with the signers of the choice, and the tags that were skipped."""
 REASON: Final = "VerificationError"
 MOST: Final = 50
-"""Tags that are looked at in a pass, beside the one that was chosen before."""
+"""Tags that one reconciliation checks, besides the previous choice."""
 _SHOWN: Final = 5
 _SIGNED: Final = " is signed by "
 _DEMANDED: Final = ", as "
@@ -66,7 +68,7 @@ class _Asked:
     scope: str
 
     def steps(self) -> Iterator[tuple[str, str]]:
-        """Yield tags with the digest to look at; an empty one is to be found out (rule 3)."""
+        """Yield tags with the digest to check; an empty digest is still to be resolved (rule 3)."""
         for tag in self.tags:
             before = self.before
             known = before.digest if before is not None and before.tag == tag else ""
@@ -88,7 +90,7 @@ class _Admitted:
 
 
 class Admission:
-    """Chooses among tags what the policies of the cluster let pass."""
+    """Chooses the best tag that the policies of the cluster allow."""
 
     def __init__(  # noqa: PLR0913 - what a choice rests on
         self,
@@ -109,11 +111,11 @@ class Admission:
         self._proven: dict[ObjectKey, tuple[object, ImageRef]] = {}
 
     def demanded(self, rec: Reconciliation[ImagePolicy], image: ImageReference) -> Policies:
-        """Return the policies that hold for a choice (rule 1).
+        """Return the policies that apply to the object's choice (rule 1).
 
         Raises:
-            StalledError: the annotation names what is not a policy for this image.
-            WaitingError: the labels of the namespace are not known yet.
+            StalledError: the annotation names a missing policy, or one for other images.
+            WaitingError: the labels of the namespace are not read yet.
         """
         try:
             return self._demanded(rec.obj, image)
@@ -147,11 +149,11 @@ class Admission:
         listed: Sequence[str],
         policies: Policies,
     ) -> ImageRef:
-        """Return the best image that the policies let pass, and tell by whom it is signed.
+        """Return the best image that the policies allow, and set the condition with its signers.
 
         Raises:
-            WaitingError: they let none pass.
-            PenstockError: it could not be found out.
+            WaitingError: the policies allow none.
+            PenstockError: the check failed for technical reasons.
         """
         # Off the loop: there may be many tags, and a pattern takes its time.
         ranked = await asyncio.to_thread(
@@ -267,7 +269,7 @@ class Admission:
             before=before if before and before.name == repository.spec.image else None,
             anew=obj.spec.digest_reflection_policy == "Always",
             rules=rules,
-            # who chose how the registry is reached
+            # the object whose credentials and settings the registry client uses
             scope=f"{repository.metadata.namespace}/{repository.metadata.name}",
         )
 
@@ -307,7 +309,7 @@ def _identities(policies: Policies) -> object:
 
 
 def signers(policy: ImagePolicy) -> str:
-    """Return who signed the choice that a policy tells; empty if that was not looked at."""
+    """Return the signers of a policy's choice, from its condition; empty if it was not verified."""
     latest = policy.status.latest_ref
     found = next((each for each in policy.status.conditions if each.type == VERIFIED), None)
     if latest is None or found is None or found.status != "True":
@@ -317,7 +319,7 @@ def signers(policy: ImagePolicy) -> str:
 
 
 def _tell(rec: Reconciliation[ImagePolicy], message: str, *, passed: bool) -> None:
-    """Tell who signed; if tags were passed over, with an event the first time."""
+    """Set the condition with the signers; if tags were skipped, send an event when that changes."""
     before = conditions.find(rec.conditions, VERIFIED)
     rec.mark(VERIFIED, "True", "Succeeded", message)
     if passed and (before or {}).get("message") != conditions.shortened(message):

@@ -1,11 +1,11 @@
-"""Branches that several automations push to, beside the one that they check out.
+"""Push branches that several automations share.
 
-A branch of its own is moved by force: it holds one commit on top of what is checked out. If two
-automations did that to one branch, each would remove what the other had written. So there a commit
-goes on top of the other's, as long as that was made for what is checked out now; and the branch is
-moved only from where it was seen.
+An automation with a separate push branch resets it by force to one commit on top of the checked-out
+commit. Two automations that did so with one branch would remove each other's changes. So on a
+shared branch a commit goes on top of the other automation's commit, if that was made for the
+present checkout. The branch is updated only if it is still at the commit that was read before.
 
-What this process has pushed is remembered, and what an earlier one has is in the statuses.
+The process remembers its own pushes; those of earlier processes are in the status of automations.
 """
 
 from collections import OrderedDict
@@ -34,7 +34,7 @@ def target(obj: ImageUpdateAutomation) -> ObjectKey:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Branches:
-    """Knows who pushes where."""
+    """Knows the automations that push to each branch."""
 
     automations: Callable[[], Iterable[ImageUpdateAutomation]]
     lookup: Callable[[ObjectKey], GitRepository | None]
@@ -68,7 +68,7 @@ class Branches:
         """Tell whether one of the automations made this commit for the revision ``base``."""
         if self._pushed.get(((source.spec.url, plan.branch), commit)) == base:
             return True
-        # The revision of a later run that pushed nothing says nothing about the commit.
+        # If a later run pushed nothing, its revision is not that of the commit.
         told = {
             (each.status.last_push_commit, each.status.observed_source_revision)
             for each in among

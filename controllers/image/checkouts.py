@@ -1,7 +1,7 @@
-"""Checked-out commits that are kept between runs, so that they are not fetched again.
+"""A cache of checked-out commits, so that runs need not fetch them again.
 
-Before a run uses one, it has asked the server for the commit with its own credentials, so it sees
-no more here than on the server.
+Before a run uses an entry, the server has resolved the commit for the run's own credentials. So a
+run sees nothing here that it cannot see on the server.
 """
 
 import asyncio
@@ -17,7 +17,7 @@ from typing import Final
 from toolkit.remote.git.git import GitAuth, GitClient, Resolved
 
 KEPT: Final = 8
-"""Commits that are kept while nobody uses them."""
+"""Unused commits that stay in the cache."""
 
 
 @dataclass(slots=True, eq=False)

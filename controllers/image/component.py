@@ -85,7 +85,7 @@ CLUSTER_PERMISSIONS: Final = (
         resources=tuple(f"{plural}/status" for plural in _PLURALS),
         verbs=("get", "patch", "update"),
     ),
-    # Where images are written to.
+    # The repositories that images are written to.
     Rule(
         groups=(GIT_REPOSITORY.group,),
         resources=(GIT_REPOSITORY.plural,),
@@ -105,12 +105,13 @@ TENANT_PERMISSIONS: Final = (
     # Credentials and keys, and accounts with their pull secrets, are read when named, never listed.
     Rule(groups=("",), resources=("secrets", "serviceaccounts"), verbs=("get",)),
 )
-"""What it needs in each namespace that it works for; see ``deploy/components/by-namespace``."""
+"""Rights in each namespace whose objects it reconciles; see ``deploy/components/by-namespace``."""
 WORKLOAD_IDENTITY_PERMISSIONS: Final = (
     # With --feature-gates=ObjectLevelWorkloadIdentity=true objects act as accounts at clouds.
     Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
 )
-"""Granted by the component ``workload-identity`` alone: who has them can be any account."""
+"""Only the component ``workload-identity`` grants these: with them, a process can be any account.
+"""
 NAMESPACE_PERMISSIONS: Final = rbac.lease(ACCOUNT)
 
 _CONCURRENT: Final = 4
@@ -121,7 +122,7 @@ _SOON: Final = 1.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Shared:
-    """What the reconcilers of all kinds are made of."""
+    """The dependencies of the reconcilers of all kinds."""
 
     manager: Manager
     options: Options
@@ -150,7 +151,7 @@ class _Shared:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Trusted:
-    """What decides on images, for those who choose them and those who write them."""
+    """Image verification, for the controllers that choose images and those that write them."""
 
     demanded: Informer[ImageVerificationPolicy]
     admission: Admission
@@ -161,7 +162,7 @@ class _Trusted:
 async def start(manager: Manager, options: Options) -> None:
     """Wire the controllers into the manager."""
     root = Path(options.storage_path or "/data")
-    # a name of its own: the leader may be at work on the same volume
+    # a unique name, because the leader may use the same volume
     scratch = root / f"{_SCRATCH}{manager.identity.rpartition('_')[2]}"
     await asyncio.to_thread(scratch.mkdir, mode=0o700, parents=True, exist_ok=True)
     reached = await outside.connect(
@@ -219,7 +220,7 @@ async def _lists(shared: _Shared, root: Path) -> TagLists:
         options.storage_backend,
         backend.Settings(
             root=root,
-            advertised="",  # nobody but this process reads what it keeps
+            advertised="",  # only this process reads the lists
             retention_ttl=0.0,
             retention_records=1,
             namespace_bytes=options.storage_namespace_quota,
@@ -262,7 +263,7 @@ def _choosing(
 def _admission(
     shared: _Shared, demanded: Informer[ImageVerificationPolicy], engine: WorkerPool
 ) -> Admission:
-    """Return what lets only signed images be chosen."""
+    """Return the Admission that allows only signed images."""
     options, installed = shared.options, shared.manager.namespace
     means = Means(
         public_root=PublicRoot(cache=shared.scratch / "sigstore", offline=options.sigstore_offline),
@@ -274,7 +275,8 @@ def _admission(
     return Admission(
         functools.partial(_read, demanded),
         Trust(shared.secrets, installed),
-        # Who signs what was passed over, and asks for a reconcile, is answered at once.
+        # No delay for refused signatures: a user who signs a skipped image and requests a
+        # reconciliation expects a new check.
         Prover(Verifications(means, refusal_seconds=0)),
         _registries(shared),
         labels=functools.partial(_labels, shared.policies),
@@ -292,7 +294,11 @@ def _read(demanded: Informer[ImageVerificationPolicy]) -> list[ImageVerification
 
 
 def _labels(policies: SourcePolicies, namespace: str) -> Mapping[str, str]:
-    """Return the labels of a namespace; one that is not known yet must not count as without."""
+    """Return the labels of a namespace.
+
+    Raises:
+        WaitingError: the namespace is not read yet. It must not count as one without labels.
+    """
     if policies.namespaces.get(ObjectKey("", namespace)) is None:
         raise WaitingError(
             f"the labels of namespace '{namespace}' are not read yet", retry_after=_SOON
@@ -301,7 +307,7 @@ def _labels(policies: SourcePolicies, namespace: str) -> Mapping[str, str]:
 
 
 async def _checkouts(shared: _Shared) -> Path:
-    """Return the directory for what is checked out."""
+    """Create the directory for checkouts, and return it."""
     made = shared.scratch / _CHECKOUTS
     await asyncio.to_thread(made.mkdir, mode=0o700)
     return made
@@ -368,7 +374,7 @@ def _of_namespace(informer: Informer[Any]) -> Callable[[str], list[Any]]:
 
 
 async def _clean(root: Path, *, keep: Path) -> None:
-    """Remove what killed processes left half-done; only the leader has work of its own there."""
+    """Remove files of killed processes; ``keep`` is the leader's own directory."""
     for leftover in await asyncio.to_thread(lambda: list(root.glob(f"{_SCRATCH}*"))):
         if leftover != keep:
             await asyncio.to_thread(shutil.rmtree, leftover, ignore_errors=True)

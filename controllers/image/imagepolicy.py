@@ -1,6 +1,6 @@
-"""The ImagePolicy reconciler: choose one tag of those that an ImageRepository has found.
+"""The ImagePolicy reconciler: choose one of the tags that an ImageRepository has found.
 
-Where an ImageVerificationPolicy holds, only a signed image is chosen (``admitting``).
+If an ImageVerificationPolicy applies, only a signed image is chosen (``admitting``).
 """
 
 import asyncio
@@ -74,7 +74,7 @@ class ImagePolicyReconciler:
         return outcome
 
     async def finalize(self, rec: Reconciliation[ImagePolicy]) -> None:
-        """Forget what was verified for it."""
+        """Drop the verified choice of the object."""
         self._admission.forget(rec.key)
 
     async def _chosen(
@@ -87,7 +87,7 @@ class ImagePolicyReconciler:
         return await self._reflected(obj, repository, chosen)
 
     async def _reflected(self, obj: ImagePolicy, repository: ImageRepository, tag: str) -> ImageRef:
-        """Return the image with its digest, if the policy asks for that."""
+        """Return the image, with its digest if the policy asks for it."""
         latest = ImageRef(name=repository.spec.image, tag=tag)
         wanted, before = obj.spec.digest_reflection_policy, obj.status.latest_ref
         if wanted == "Never":
@@ -108,13 +108,13 @@ class ImagePolicyReconciler:
 
 
 def _verified(rec: Reconciliation[ImagePolicy]) -> object:
-    """Return what the object tells about signatures."""
+    """Return status and message of the condition ``ImageVerified``."""
     found = conditions.find(rec.conditions, VERIFIED)
     return found and (found["status"], found["message"])
 
 
 def _after(obj: ImagePolicy, verified: ImageRepository | None) -> float | None:
-    """Return when to look again: for digests, and for signatures that come or lose their trust."""
+    """Return the seconds until the next check of digests and signatures; None without either."""
     always = obj.spec.digest_reflection_policy == "Always"
     found = [meta.parse_duration(obj.spec.interval)] if always and obj.spec.interval else []
     if verified is not None:

@@ -1,8 +1,8 @@
-"""The ImageRepository reconciler: list the tags of an image, leave some out, keep the rest.
+"""The ImageRepository reconciler: list the tags of an image, apply the exclusions, store the rest.
 
-A scan is due when the interval has passed since the last one, when one is asked for, or when what
-is scanned is another. An unchanged list costs one conditional request at registries that answer
-those, and is written nowhere but for the time of the scan.
+A scan is due when the interval has passed, when a user requests one, or when the image or the
+exclusions have changed. If the registry supports conditional requests, an unchanged list costs one
+such request, and only the time of the scan is written.
 """
 
 import asyncio
@@ -69,7 +69,7 @@ class ImageRepositoryReconciler:
         await self._lists.remove(rec.key.namespace, rec.key.name)
 
     async def _kept(self, obj: ImageRepository, name: str) -> TagList | None:
-        """Return the tags of the last scan, if they are still those that the spec asks for."""
+        """Return the tags of the last scan, if image and exclusions are still the same."""
         status = obj.status
         same = status.canonical_image_name == name
         if not same or status.observed_exclusion_list != obj.spec.exclusion_list:
@@ -79,10 +79,10 @@ class ImageRepositoryReconciler:
     async def _scan(
         self, obj: ImageRepository, image: ImageReference, kept: TagList | None
     ) -> TagList:
-        """Ask the registry; what it says has not changed is what is kept.
+        """List the tags in the registry; return ``kept`` if they have not changed.
 
         Raises:
-            RegistryError: it does not answer, or has too many tags.
+            RegistryError: the registry does not answer, or has too many tags.
         """
         try:
             async with (

@@ -1,8 +1,8 @@
-"""The ImageUpdateAutomation reconciler: chosen images become a commit.
+"""The ImageUpdateAutomation reconciler: commit chosen images.
 
-Read the reference of the repository. If neither it nor a policy has changed since the last run,
-nothing else happens. Otherwise check out, write the images at their markers, commit and push. If
-the branch has moved meanwhile, repeat all of it on the new commit.
+A run first resolves the reference of the repository. If neither the commit nor a policy has changed
+since the last run, it ends. Otherwise it checks out the commit, writes the images at their markers,
+commits and pushes. If the branch has moved meanwhile, it starts again with the new commit.
 """
 
 from collections.abc import Awaitable, Callable, Iterable, Mapping
@@ -37,7 +37,7 @@ from toolkit.render.setters import Image
 
 SOURCE: Final = GroupVersionKind(*GIT_REPOSITORY.gvk)
 ATTEMPTS: Final = 5
-"""How often a run begins anew because somebody else was faster."""
+"""Attempts of a run, if the branch moves meanwhile."""
 
 _FAILED: Final = "SourceManagerFailed"
 _UP_TO_DATE: Final = "repository up-to-date"
@@ -48,7 +48,7 @@ Policies = Callable[[str], Iterable[ImagePolicy]]
 
 
 class SourcePolicy(Protocol):
-    """What sources may be used (``controllers.sourcepolicies``)."""
+    """Decides which sources may be used (``controllers.sourcepolicies``)."""
 
     def check(self, obj: GitRepository) -> object:
         """Let a source be used, or raise AccessDeniedError."""
@@ -56,7 +56,7 @@ class SourcePolicy(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Parts:
-    """What a run is made of."""
+    """The dependencies of a run."""
 
     git: GitClient
     access: GitAccess
@@ -75,10 +75,10 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """What one run works with.
+    """The inputs of one run.
 
-    ``shared`` are the other automations that push to its branch. ``news`` tells that other choices
-    are withheld than in the last run, ``unknown`` that some may be allowed later.
+    ``shared`` are the other automations that push to its branch. ``news`` is true if other choices
+    are withheld than in the last run, ``unknown`` if some may be allowed later.
     """
 
     source: GitRepository
@@ -144,7 +144,7 @@ class ImageUpdateAutomationReconciler:
             raise
 
     async def finalize(self, rec: Reconciliation[ImageUpdateAutomation]) -> None:
-        """Do nothing: what was pushed stays."""
+        """Do nothing: pushed commits stay."""
 
     def _source(self, rec: Reconciliation[ImageUpdateAutomation]) -> GitRepository:
         """Return the source, if the automation may use it.
@@ -211,9 +211,10 @@ class ImageUpdateAutomationReconciler:
     async def _land(
         self, obj: ImageUpdateAutomation, run: _Run, base: Resolved, *, push: bool
     ) -> tuple[Draft, str | None]:
-        """Return what changes, and the commit if one was pushed; ``push`` tells whether to push it.
+        """Return the changes, and the commit if one was pushed; without ``push`` nothing is pushed.
 
-        On a branch that others push to as well, that is what their commits leave to change.
+        On a branch that other automations push to as well, the changes are relative to their
+        commits.
         """
         tip = await self._tip(run) if run.shared else None
         onto = base
@@ -247,7 +248,7 @@ class ImageUpdateAutomationReconciler:
         if draft.files:
             said = proposing.text(rec.obj, draft, self._parts.policies(rec.key.namespace))
         elif run.unknown:
-            return  # what the branch has may be allowed again
+            return  # withheld images may be allowed later: the pull request stays
         await proposing.propose(rec, run.pulls, said)
 
     async def _resolve(self, run: _Run, reference: GitReference) -> Resolved:
@@ -256,14 +257,14 @@ class ImageUpdateAutomationReconciler:
         )
 
     async def _tip(self, run: _Run) -> Resolved | None:
-        """Return where the branch that is pushed to is; ``None`` if there is none."""
+        """Return the commit of the push branch; ``None`` if the branch does not exist."""
         try:
             return await self._resolve(run, GitReference(branch=run.plan.branch))
         except RefNotFoundError:
             return None
 
     async def _is_left(self, obj: ImageUpdateAutomation, run: _Run) -> bool:
-        """Tell whether what the last run pushed is still there."""
+        """Tell whether the branch still has the commit of the last run."""
         if not run.plan.separate or not obj.status.last_push_commit:
             return True
         tip = await self._tip(run)
@@ -296,10 +297,10 @@ class ImageUpdateAutomationReconciler:
         )
 
     async def _signing(self, namespace: str, key: SigningKey) -> wire.SigningKey:
-        """Read the key to sign with.
+        """Read the key that signs commits.
 
         Raises:
-            TransientError: the Secret is missing, or lacks what the kind of key needs.
+            TransientError: the Secret is missing, or has no valid key of this type.
         """
         data = await self._parts.secrets.read(namespace, key.secret_ref.name, reason=_FAILED)
         try:
@@ -314,9 +315,9 @@ class ImageUpdateAutomationReconciler:
 def _same(
     rec: Reconciliation[ImageUpdateAutomation], base: Resolved, chosen: Mapping[str, ImageRef]
 ) -> bool:
-    """Tell whether the last run worked with the same.
+    """Tell whether the last run had the same generation, commit and images.
 
-    One that failed to open its pull request counts: it has pushed what it had to.
+    A run that pushed, but failed to open its pull request, counts as well.
     """
     status = rec.obj.status
     generations = (status.observed_generation, proposing.generation(rec))

@@ -37,17 +37,17 @@ _TITLE: Final = 200
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposals:
-    """Opens and closes pull requests; ``http`` is the way to strangers."""
+    """Opens and closes pull requests at hosting services; ``http`` is the client for them."""
 
     http: Http
 
     def of(
         self, obj: ImageUpdateAutomation, source: GitRepository, plan: Plan, auth: GitAuth
     ) -> Pulls | None:
-        """Return the pull requests that an automation asks for; ``None`` if it asks for none.
+        """Return the pull requests of an automation; ``None`` if it asks for none.
 
         Raises:
-            StalledError: it cannot have them (reason InvalidSourceConfiguration).
+            StalledError: the settings allow no pull request (reason InvalidSourceConfiguration).
         """
         if PULL_REQUEST not in obj.metadata.annotations:
             return None
@@ -73,7 +73,7 @@ def is_settled(rec: Reconciliation[ImageUpdateAutomation], pulls: Pulls | None) 
 
 
 def generation(rec: Reconciliation[ImageUpdateAutomation]) -> int:
-    """Return for which generation of the object a pull request was asked for last; -1 for none."""
+    """Return the last generation of the object with a pull request; -1 for none."""
     found = conditions.find(rec.conditions, PROPOSED) or {}
     return int(found.get("observedGeneration", -1))
 
@@ -81,10 +81,10 @@ def generation(rec: Reconciliation[ImageUpdateAutomation]) -> int:
 async def propose(
     rec: Reconciliation[ImageUpdateAutomation], pulls: Pulls | None, said: Text | None
 ) -> None:
-    """Have the pull request say this, or none if there is nothing to say; tell how that went.
+    """Open or update the pull request with a text, or close it without one; set the condition.
 
     Raises:
-        PullRequestError: the hosting service cannot be asked, or refuses.
+        PullRequestError: the hosting service does not answer, or refuses.
     """
     if pulls is None:
         rec.unmark(PROPOSED)
@@ -109,10 +109,10 @@ async def propose(
 def require_own_branch(
     obj: ImageUpdateAutomation, plan: Plan, others: Iterable[ImageUpdateAutomation]
 ) -> None:
-    """Require that nobody else in the namespace pushes to the branch of a pull request.
+    """Require that no other automation in the namespace pushes to the branch of a pull request.
 
     Raises:
-        WaitingError: somebody does.
+        WaitingError: another automation does.
     """
     namespace = obj.metadata.namespace
     names = [each.metadata.name for each in others if each.metadata.namespace == namespace]
@@ -134,7 +134,7 @@ def _require_two_branches(plan: Plan) -> None:
 
 
 def text(obj: ImageUpdateAutomation, draft: Draft, policies: Iterable[ImagePolicy]) -> Text:
-    """Return what a pull request says: the message, and each change with who signed the image."""
+    """Return the text of a pull request: the message, and each change with its signers."""
     title, _, rest = draft.message.strip().partition("\n")
     signers = {
         f"{policy.metadata.namespace}:{policy.metadata.name}": admitting.signers(policy)

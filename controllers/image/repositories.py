@@ -60,7 +60,7 @@ class Repositories:
         return found
 
     def _shared(self, repository: ImageRepository, namespace: str) -> bool:
-        """Tell whether a repository lets policies of a namespace refer to it."""
+        """Tell whether ``spec.accessFrom`` of a repository allows policies of a namespace."""
         if repository.spec.access_from is None:
             return False
         labels = self.labels(namespace)

@@ -1,4 +1,4 @@
-"""What an ImageUpdateAutomation wants: what to check out, and where to push. Pure."""
+"""The settings of an ImageUpdateAutomation: reference to check out, push targets. Pure."""
 
 from dataclasses import dataclass
 from typing import Final
@@ -33,10 +33,11 @@ class Plan:
     template: str
 
     def targets(self, *, base: str, tip: str | None = None) -> tuple[PushTarget, ...]:
-        """Return where to push a commit for the commit ``base``.
+        """Return the push targets of a commit on top of the commit ``base``.
 
-        A branch of its own follows what is checked out by force, as in Flux. With ``tip`` it is
-        moved only from there; that is empty if there is no such branch yet.
+        A separate push branch is reset to the new commit by force, as in Flux. With ``tip`` it is
+        updated only if it still is at that commit; an empty ``tip`` means that the branch does not
+        exist yet.
         """
         found = []
         if self.to_branch:
@@ -45,17 +46,18 @@ class Plan:
             found.append(PushTarget(ref=BRANCHES + self.branch, expected=expected, force=force))
         if self.refspec is not None:
             target = self.refspec.target
-            # What a server takes for review, as refs/for/main, is nowhere to be compared with.
+            # A ref for review, such as refs/for/main, has no commit to compare with.
             force = self.refspec.force or not target.startswith(BRANCHES)
             found.append(PushTarget(ref=target, expected=base, force=force))
         return tuple(found)
 
 
 def plan(obj: ImageUpdateAutomation, source: GitRepository) -> Plan:
-    """Return what to do.
+    """Return the settings.
 
     Raises:
-        StalledError: the spec does not say it (reason InvalidSourceConfiguration).
+        StalledError: fields are missing or contradict each other (reason
+            InvalidSourceConfiguration).
     """
     git = obj.spec.git
     if git is None:
@@ -102,7 +104,7 @@ def _refspec(push: PushSpec, branch: str) -> Refspec | None:
 
 
 def _branch(ref: GitRepositoryRef | None) -> str:
-    """Return the branch that a reference means; empty if it means something else."""
+    """Return the branch in a reference; empty for any other kind of reference."""
     if ref is None:
         return _DEFAULT_BRANCH
     if ref.name:

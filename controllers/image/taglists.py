@@ -27,9 +27,10 @@ _LONGEST: Final = 32 << 20
 
 
 class TagList(msgspec.Struct, frozen=True):
-    """Tags in descending order, and by what the registry knows the list that they are from.
+    """Tags in descending order, with the entity tag of the registry's list.
 
-    ``known`` is an entity tag for a conditional request, empty if the registry gives none.
+    ``known`` is that entity tag, for a conditional request; it is empty if the registry returns
+    none.
     """
 
     tags: tuple[str, ...]
@@ -47,7 +48,7 @@ def revision(tags: Iterable[str]) -> str:
 
 
 class TagLists:
-    """Reads and writes the lists; ``scratch`` is a directory for what is being written."""
+    """Reads and writes the lists; ``scratch`` is a directory for incomplete files."""
 
     def __init__(self, store: Store, *, scratch: Path) -> None:
         self._store = store
@@ -89,7 +90,7 @@ class TagLists:
         return digest
 
     async def remove(self, namespace: str, name: str) -> None:
-        """Delete what is kept of an object."""
+        """Delete the list of an object."""
         owner = Owner(kind=IMAGE_REPOSITORY.kind, namespace=namespace, name=name)
         self._drop(owner)
         await self._store.remove(owner)

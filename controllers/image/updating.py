@@ -1,6 +1,6 @@
-"""What a run changes: from chosen images and the files of a commit to new files and a message.
+"""The changes of a run: chosen images and files of a commit become new files and a message.
 
-Nothing is pushed here. The reconciler lands what it gets, ``penstock preview`` prints it.
+Nothing is pushed here: the reconciler pushes the result, and ``penstock preview`` prints it.
 """
 
 from collections.abc import Iterable, Mapping
@@ -47,7 +47,7 @@ def selected(
 
 
 def chosen(policies: Iterable[ImagePolicy]) -> dict[str, ImageRef]:
-    """Return what policies have chosen, by their names."""
+    """Return the choices of the policies, by their names."""
     return {
         policy.metadata.name: policy.status.latest_ref
         for policy in policies
@@ -70,11 +70,11 @@ async def draft(
     found: Mapping[str, Image],
     root: Path,
 ) -> Draft:
-    """Return what becomes of the files below ``root``, which the engine's workers may read.
+    """Return the new content of files below ``root``; the engine's workers must be able to read it.
 
     Raises:
         SettersError: a file with a marker cannot be read or changed in place.
-        TemplateError: the template of the message cannot be used.
+        TemplateError: the template of the message is invalid.
     """
     files = await setters.update(engine, root, obj.spec.update.path or ".", found)
     if not files:

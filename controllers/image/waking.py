@@ -1,4 +1,4 @@
-"""Who looks again when tags, images, sources, grants or labels change."""
+"""Handlers that enqueue objects when tags, images, sources, grants or labels change."""
 
 from typing import Any
 
@@ -26,7 +26,7 @@ def policies(
     granted: Grants,
     labels: SourcePolicies,
 ) -> None:
-    """Have a policy choose again when the tags of its repository, or who may use them, change."""
+    """Enqueue a policy when the tags of its repository, or the access to them, change."""
     index = Index()
 
     def note(change: Change[ImagePolicy]) -> None:
@@ -44,12 +44,12 @@ def policies(
     granted.subscribe(
         lambda namespace, changed: grants.wake(namespace, changed, controller.enqueue, index)
     )
-    # accessFrom goes by the labels of the policy's namespace
+    # spec.accessFrom selects the labels of the policy's namespace.
     labels.subscribe(woken.by_policy([controller]))
 
 
 def verified(controller: Controller[Any], demanded: Informer[ImageVerificationPolicy]) -> None:
-    """Have all objects of a kind look again when it changes which images must be signed."""
+    """Enqueue all objects of a kind when an ImageVerificationPolicy changes."""
     wake = woken.by_policy([controller])
 
     def changed(change: Change[ImageVerificationPolicy]) -> None:
@@ -67,9 +67,10 @@ def automations(
     granted: Grants,
     demanded: Informer[ImageVerificationPolicy],
 ) -> None:
-    """Have an automation run when its source has news, or a policy of its namespace has.
+    """Enqueue an automation when its source or an ImagePolicy of its namespace changes.
 
-    Also when it changes which images must be signed: a choice may be withheld until then.
+    An ImageVerificationPolicy that changes enqueues all automations, because withheld choices may
+    be allowed now.
     """
     index = Index()
 

@@ -1,11 +1,11 @@
-"""Which choices an automation does not write, because a policy of the cluster would refuse them.
+"""Choices that an automation does not write, because a policy of the cluster would refuse them.
 
-An ImagePolicy verifies what it chooses. That choice may still be older than a policy, a key or an
-annotation: while the ImagePolicy is suspended, and until it has looked again. So an automation asks
-once more, for all choices that it works with.
+An ImagePolicy verifies its choice. But the choice may be older than a policy, a key or an
+annotation, if the ImagePolicy is suspended or has not been reconciled since. So an automation
+verifies all choices that it uses again.
 
-A choice that is withheld is left out, and the value at its marker stays as it is. The condition
-``ImageVerified`` of the automation tells which ones, and why.
+If a choice is withheld, the value at its marker stays as it is. The condition ``ImageVerified`` of
+the automation lists the withheld choices with reasons.
 """
 
 import time
@@ -23,9 +23,9 @@ from toolkit.kube.controller import Reconciliation
 from toolkit.verify.signature import VerificationError
 
 SECONDS: Final = 60.0
-"""For all signatures that one pass asks registries for."""
+"""Time limit for verifying all signatures of one reconciliation."""
 AGAIN: Final = 60.0
-"""Seconds after which it looks again where it could not be found out."""
+"""Seconds until the next check, after one that failed for technical reasons."""
 _SHOWN: Final = 5
 
 
@@ -65,7 +65,7 @@ class Withholding:
 
 
 def tell(rec: Reconciliation[ImageUpdateAutomation], found: Withheld) -> bool:
-    """Tell what is withheld, with an event when that is new; return whether it is."""
+    """Set the condition, and send an event if it changed; return whether it changed."""
     before = conditions.find(rec.conditions, VERIFIED)
     if not found.why:
         rec.unmark(VERIFIED)

@@ -1,5 +1,5 @@
-"""Plans of every kind of applier: who may ask for one, and what it tells.
+"""Plans for every kind of applier: access, format and masking.
 
-A question enters by HTTP (``server``), a ``Plan`` leaves (``plans``). What makes it is the
-applier's own module, from the stages of its passes. Open ``server`` first.
+Requests arrive by HTTP (``server``); the answer is a ``Plan`` (``plans``). Each applier has a
+module that makes plans with the stages of its reconciliation. Open ``server`` first.
 """

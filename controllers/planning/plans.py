@@ -1,7 +1,7 @@
-"""What a plan tells of the dry-runs of an applier's objects, without what is secret.
+"""The format of a plan: the dry-runs of an applier's objects, without secret values.
 
-Values of Secrets are masked where they are compared (``toolkit.apply.comparison``). Here it is
-about every other object that holds a secret value: it loses all its values.
+The comparison masks the values of Secrets (``toolkit.apply.comparison``). This module masks all
+values of any other object that contains a secret value.
 """
 
 import json
@@ -33,7 +33,7 @@ class Field(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True):
 
 
 class Change(msgspec.Struct, frozen=True, kw_only=True, rename="camel", omit_defaults=True):
-    """What would happen to one object."""
+    """The change that a reconciliation would make to one object."""
 
     api_version: str
     kind: str
@@ -53,7 +53,7 @@ class Hook(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Plan(msgspec.Struct, frozen=True, kw_only=True):
-    """What a reconcile would change, and how many objects it would leave as they are."""
+    """The changes that a reconciliation would make, and the number of unchanged objects."""
 
     revision: str
     unchanged: int
@@ -63,7 +63,7 @@ class Plan(msgspec.Struct, frozen=True, kw_only=True):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Mask:
-    """Knows which values are secret wherever they stand; ``every`` one is where that is unknown."""
+    """The secret values to mask anywhere; ``every`` masks all text, if the values are not known."""
 
     values: Collection[str] = field(default=frozenset(), repr=False)
     every: bool = False
@@ -81,7 +81,7 @@ class Mask:
         return self.holds(json.dumps(obj, ensure_ascii=False))
 
     def text(self, message: str) -> str:
-        """Return a message without secret values; nothing of it where these are not known."""
+        """Return a message without secret values; if these are not known, a fixed text."""
         if self.every:
             return "the message is not shown, because it may contain a secret"
         return redaction.hide(message, self.values)
@@ -109,7 +109,7 @@ def of(
 def _change(finding: Finding, built: Mapping[Identity, Json], mask: Mask) -> Change:
     ref, failure = finding.ref, finding.failure
     differences = finding.differences
-    # what differs was judged whole, when it was compared; here it is about the rest of the object
+    # The comparison has masked the differences; this checks all other fields of the object.
     whole = built.get(ref.identity)
     if differences and mask.hides(whole):
         differences = comparison.masked(differences)

@@ -1,8 +1,8 @@
-"""Which artifacts of a source can be planned: the current one, and those that are still stored.
+"""The artifacts of a source that can be planned: the current one, and older ones still in storage.
 
-Status names the current artifact only; the artifact server lists the rest to anyone who may list
-such objects. It is asked at our installation's own address, whatever a status says: the question
-carries a token, and the status of an ExternalArtifact is written by third parties.
+The status has only the current artifact. The artifact server lists the others for callers that may
+list such objects. The request goes to the address of our own installation and never to that in a
+status, because it carries a token, and third parties write the status of an ExternalArtifact.
 """
 
 from collections.abc import Awaitable, Callable
@@ -36,7 +36,7 @@ class Stored(Protocol):
 
     @property
     def owner(self) -> Owner:
-        """Return whose artifacts they are."""
+        """Return the object that the artifacts belong to."""
 
     @property
     def artifact(self) -> Artifact:
@@ -57,11 +57,11 @@ class Retained:
         self._token = token
 
     async def find(self, source: Stored, revision: str) -> Artifact:
-        """Return the artifact of a source at a revision, by its name or digest.
+        """Return the artifact of a source for a revision or digest.
 
         Raises:
-            UnknownRevisionError: nothing is stored of it.
-            TransientError: what is stored cannot be found out.
+            UnknownRevisionError: no stored artifact has this revision.
+            TransientError: the artifact server did not answer the request.
         """
         if names(revision, source.artifact):
             return source.artifact
@@ -96,7 +96,7 @@ class Retained:
 
 
 def names(revision: str, artifact: Artifact) -> bool:
-    """Tell whether a user may mean this artifact: its revision or digest, or the hash of either."""
+    """Tell whether ``revision`` is the artifact's revision or digest, or the hash of either."""
     for text in (artifact.revision, artifact.digest):
         if revision in (text, text.rpartition(":")[2]):
             return True

@@ -1,16 +1,16 @@
-"""The address at which plans are requested: ``GET /plan/<namespace>/<name>[?revision=]``.
+"""The HTTP server for plans: ``GET /plan/<namespace>/<name>[?revision=]``.
 
-Made for the aggregated API, which decides which of its users may ask. Each controller that applies
-has one for its own kind. It answers in every replica, because it writes nothing. Each request, in
-this order:
+The aggregated API is its client, and authorizes its own users. Each controller that applies objects
+serves the plans of its kind. Every replica does, because a plan writes nothing. A request passes
+these steps, in this order:
 
-1. names an object, in the form in which names are written;
-2. comes from a ServiceAccount, with a token that was made for this and gives no other access;
-3. which may ``get`` the subresource ``plan`` of the inventory, by RBAC;
-4. waits for its turn, for a bounded time, among a bounded number, and fair between namespaces:
-   one whose builds are slow does not delay others.
+1. The path must have valid names of a namespace and an object.
+2. The token must be that of a ServiceAccount, with the audience of this server only.
+3. RBAC must allow the account to ``get`` the subresource ``plan`` of the inventory.
+4. The request waits in a queue, for a limited time. The length of the queue is limited, and the
+   queue is fair to namespaces: one with slow builds does not delay others.
 
-Up to step 3, a caller does not learn whether the object exists.
+Before step 3 has passed, the response does not tell whether the object exists.
 """
 
 import asyncio
@@ -42,7 +42,8 @@ PATH: Final = "/plan/{namespace}/{name}"
 _SECONDS: Final = 50.0
 _QUEUE_SECONDS: Final = 20.0
 _TURNS: Final = 3
-"""Plans made at a time, of a namespace two: builds and dry-runs take from what the passes need."""
+"""Concurrent plans, at most two for a namespace: plans share CPU and requests with reconciliations.
+"""
 _WAITING: Final = 16
 _MAX_REVISION: Final = 2048
 _NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9.]{0,251}[a-z0-9])?")
@@ -54,7 +55,7 @@ class Planned(Protocol):
 
     @property
     def metadata(self) -> meta.ObjectMeta:
-        """Return what it is called."""
+        """Return the metadata of the object."""
 
 
 T = TypeVar("T", bound=Planned)
@@ -65,16 +66,16 @@ class Planner(Protocol[T_contra]):
     """Makes plans of a kind."""
 
     async def plan(self, obj: T_contra, revision: str = "") -> Plan:
-        """Return what a reconcile of a revision would change; with none, of the current one.
+        """Return the changes that a reconciliation of a revision (default: current) would make.
 
-        Raises a typed error, as a pass would, with a message that shows no secret value.
+        Raises the typed errors of a reconciliation; the messages contain no secret value.
         """
 
 
 class PlanServer(Generic[T]):
-    """Answers whom ``access``, made for ``AUDIENCE``, lets in.
+    """Serves plans to callers that ``access`` admits; their tokens have the audience ``AUDIENCE``.
 
-    ``prefix`` begins the names of the inventories of the kind (``apiserver.inventories``).
+    The names of the kind's inventories start with ``prefix`` (``apiserver.inventories``).
     """
 
     def __init__(
@@ -100,7 +101,7 @@ class PlanServer(Generic[T]):
         return app
 
     async def handle(self, request: web.Request) -> web.StreamResponse:
-        """Answer one request: 200 with the plan, or why there is none."""
+        """Answer one request: 200 with the plan, or an error."""
         try:
             plan = await self._find(request)
         except PenstockError as error:

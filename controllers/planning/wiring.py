@@ -1,4 +1,4 @@
-"""Serve the plans of a kind, in every replica, where the flag says."""
+"""Serve the plans of a kind, in every replica, at the address in ``--plan-addr``."""
 
 import functools
 from collections.abc import Callable
@@ -16,7 +16,7 @@ from toolkit.kube.tokens import ServiceAccountTokens
 from toolkit.objects import ObjectKey
 
 PERMISSIONS: Final = (
-    # Who asks for a plan is asked for, and whether they may.
+    # To authenticate the caller, and to check its access.
     Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
     Rule(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
 )
@@ -25,7 +25,7 @@ PERMISSIONS: Final = (
 def retained(
     manager: Manager, options: Options, tokens: ServiceAccountTokens, account: str
 ) -> Retained:
-    """Return what knows the stored revisions of sources, asking as an account of ours."""
+    """Return the client for stored revisions of sources; it uses a token of our ``account``."""
     token = tokens.lasting(manager.namespace, account, index.AUDIENCE)
     address = options.storage_adv_addr or f"source-controller.{manager.namespace}.svc"
     return Retained(address=address, token=token)
@@ -40,7 +40,7 @@ def serve_plans(  # noqa: PLR0913 - what is asked, of whom
     *,
     prefix: str = "",
 ) -> None:
-    """Answer, in every replica, what a reconcile would change; ``prefix`` is as for the server."""
+    """Serve plans in every replica, unless disabled; ``prefix`` is as for ``PlanServer``."""
     if options.plan_addr in {"", "0"}:
         return
     server = PlanServer(
