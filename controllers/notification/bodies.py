@@ -13,7 +13,7 @@ from typing import Final
 from aiohttp import web
 
 _SECONDS: Final = 15.0
-"""How long a body may take."""
+"""Time limit for reading a body."""
 _SMALL: Final = 64 << 10
 _LARGE_AT_ONCE: Final = 16
 

@@ -1,7 +1,7 @@
-"""The notification component: takes events and hooks, and sends what Alerts ask for.
+"""The notification component: receives events and hooks, and sends the events that Alerts select.
 
-Both endpoints and the spool are in every replica; conditions are written by the leader. Events are
-sent by the replica that took them. The port of hooks is its own, so that it alone is exposed.
+Every replica has both endpoints and a spool, and sends the events that it received. The leader
+writes the conditions. Hooks have their own port, so that only this one is exposed.
 """
 
 import functools
@@ -81,15 +81,16 @@ TENANT_PERMISSIONS: Final = (
     # listed.
     Rule(groups=("",), resources=("secrets", "serviceaccounts"), verbs=("get",)),
 )
-"""What it needs in each namespace that it works for; see ``deploy/components/by-namespace``."""
+"""Rights in each namespace whose objects it reconciles; see ``deploy/components/by-namespace``."""
 WORKLOAD_IDENTITY_PERMISSIONS: Final = (
     # With --feature-gates=ObjectLevelWorkloadIdentity=true Providers act as accounts at clouds.
     Rule(groups=("",), resources=("serviceaccounts/token",), verbs=("create",)),
 )
-"""Granted by the component ``workload-identity`` alone: who has them can be any account."""
+"""Only the component ``workload-identity`` grants these: with them, a process can be any account.
+"""
 NAMESPACE_PERMISSIONS: Final = (
     *rbac.lease(ACCOUNT),
-    # What a replica that ends has not sent, for the one that leads; see events.handover.
+    # Undelivered events of a replica that stops, for the leader; see events.handover.
     Rule(
         groups=("",), resources=("configmaps",), verbs=("create", "get", "list", "watch", "delete")
     ),
@@ -98,7 +99,7 @@ _CONCURRENT: Final = 2
 _CONNECTIONS: Final = 256
 _SPOOL: Final = "notifications"
 _FINISH_SECONDS: Final = 20.0
-"""Of the grace period, 60 seconds, in which events are still sent; see the Deployment."""
+"""Seconds of the grace period (60, see the Deployment) in which events are still sent."""
 
 T = TypeVar("T", Provider, Alert, Receiver)
 
@@ -163,7 +164,7 @@ async def start(manager: Manager, options: Options) -> None:
 def _hand_over(
     manager: Manager, options: Options, spool: Spool, sender: Sender, intake: Intake
 ) -> None:
-    """Leave what is still to be sent to the next replica, and adopt what others left."""
+    """Hand over undelivered events when the process stops, and adopt those of other replicas."""
     lease = options.lease(ACCOUNT)
     own = ObjectKey(manager.namespace, lease)
     handover = Handover(manager.client, spool, wake=sender.wake, lease=own)
@@ -210,7 +211,7 @@ def _controller(  # noqa: PLR0913 - the parts of a controller
 
 
 async def _never(_rec: Reconciliation[Alert]) -> Outcome:
-    """Reconcile nothing: an Alert is read when an event comes."""
+    """Reconcile nothing: an Alert is read when an event arrives."""
     raise AssertionError("Alerts are static")
 
 
@@ -219,6 +220,6 @@ async def _nothing(_rec: Reconciliation[Alert]) -> None:
 
 
 async def _serve(controller: Controller[Any], app: Any, address: str, limits: Limits) -> None:
-    # Without Alerts an event would be taken for one that nobody wants.
+    # Without the Alerts, an event would be dropped as one that no Alert selects.
     await controller.informer.wait_synced()
     await serve(app, address, limits)

@@ -1,8 +1,8 @@
-"""Which events were told a moment ago.
+"""Events that were sent recently.
 
-Flux leaves out an event that is the same as one within ``--rate-limit-interval``. That hides the
-second of two failures with a success between them (notification-controller#445, #509). Here an
-event of another severity starts anew: the first event of a new state is always told.
+Flux drops an event that is equal to one within ``--rate-limit-interval``. That hides the second of
+two failures with a success between them (notification-controller#445, #509). Here an event of
+another severity resets the history of its object, so the first event of a new state is always sent.
 """
 
 import time
@@ -18,7 +18,7 @@ _MOST_EVENTS: Final = 64
 
 
 class _Told:
-    """What was told of one object in its present state."""
+    """The recent events of one object with the same severity class."""
 
     __slots__ = ("failing", "when")
 
@@ -28,7 +28,7 @@ class _Told:
 
 
 class Duplicates:
-    """Remembers what was told for ``interval`` seconds."""
+    """Remembers events for ``interval`` seconds."""
 
     def __init__(self, interval: float, clock: Callable[[], float] = time.monotonic) -> None:
         self._interval = interval
@@ -36,7 +36,7 @@ class Duplicates:
         self._objects: OrderedDict[tuple[str, str], _Told] = OrderedDict()
 
     def seen(self, event: Event) -> bool:
-        """Tell whether the event was told before, in the state that the object is in."""
+        """Tell whether an equal event came since the object's last change of severity."""
         now, failing = self._clock(), event.severity == "error"
         key = (str(event.involved_object), event.involved_object.uid)
         told = self._objects.get(key)
@@ -55,7 +55,7 @@ class Duplicates:
         return False
 
     def forget(self, event: Event) -> None:
-        """Let the event count as not told: it could not be kept."""
+        """Forget an event that could not be stored."""
         told = self._objects.get((str(event.involved_object), event.involved_object.uid))
         if told is not None:
             told.when.pop(event.identity, None)

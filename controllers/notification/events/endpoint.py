@@ -1,10 +1,10 @@
 """Flux's endpoint for events: ``POST /`` with an event as JSON, or with an array of events.
 
-Answers as notification-controller does (``internal/server/event_server.go``): 202 when the event is
-on disk or no Alert selects it, 429 for a duplicate, 400 for what is not an event, 413 for what is
-too large. Beyond Flux: 408 for a body that takes too long, and 503 with ``Retry-After`` if the
-event could not be stored; our own controllers then try again. They send several events at once, as
-an array (``toolkit.forwarding``): it is answered with 207, and the status of each.
+The statuses are those of notification-controller (``internal/server/event_server.go``): 202 if the
+event is on disk or no Alert selects it, 429 for a duplicate, 400 for an invalid event, and 413 for
+one that is too large. Beyond Flux: 408 for a body that takes too long, and 503 with ``Retry-After``
+if the event could not be stored; our own controllers then retry. They send several events together,
+as an array (``toolkit.forwarding``): the response is 207 with the status of each event.
 """
 
 import logging
@@ -29,7 +29,7 @@ RECEIVED: Final = prom.Counter(
 
 
 def application(intake: Intake, wake: Callable[[ObjectKey], None]) -> web.Application:
-    """Return the server; ``wake`` is told who has something to send."""
+    """Return the server; ``wake`` is called with each Provider that has new deliveries."""
     bodies = Bodies(event.MOST_BYTES)
 
     async def post(request: web.Request) -> web.Response:

@@ -1,12 +1,13 @@
-"""Events that a Pod leaves when it ends: another one takes them over, through the API server.
+"""Hand over undelivered events of a Pod that stops to another Pod, through the API server.
 
-The spool of a Pod is deleted with it. What a service has not taken by then is put into ConfigMaps
-of the own namespace, from which the replica that leads adds it to its own spool. Deliveries keep
-their keys. One whose object has had a newer event since is dropped, so that no old state is told
+The spool of a Pod is deleted with it. When a Pod stops, it writes undelivered events into
+ConfigMaps of its own namespace, and the leader adds them to its own spool. Deliveries keep their
+keys. A delivery is dropped if its object has had a newer event since, so that no old state is sent
 after a new one.
 
-Bounded: ``MOST_BYTES`` in all, of each Provider a fair share, the newest first. What is left after
-that is dropped, and counted. A process that is killed leaves nothing: then only the volume helps.
+The size is limited to ``MOST_BYTES`` in all, with an equal share for each Provider, the newest
+events first. Other events are dropped and counted. A process that is killed hands nothing over: its
+events survive only on a persistent volume.
 """
 
 import asyncio
@@ -33,9 +34,9 @@ from toolkit.objects import Json, ObjectKey, dig
 logger = logging.getLogger(__name__)
 
 LABEL: Final = "notification.penstock.dev/undelivered"
-"""Its value is the Lease of those who may take them over: shards have their own."""
+"""Its value is the Lease of the Pods that may adopt them: each shard has its own."""
 MOST_BYTES: Final = 16 << 20
-"""Of all notices that are handed over."""
+"""For all notices of a handover."""
 _KEY: Final = "deliveries"
 _PART: Final = 640 << 10
 """Bytes of notices in one ConfigMap, which holds 1 MiB."""
@@ -55,9 +56,9 @@ class _Left(msgspec.Struct, frozen=True, array_like=True):
 
 
 class Handover:
-    """Leaves what is still to be sent, and adopts what others left.
+    """Hands over deliveries, and adopts those of other Pods.
 
-    ``wake`` is told who has something to send.
+    ``wake`` is called with the Provider of adopted deliveries.
     """
 
     def __init__(
@@ -81,12 +82,12 @@ class Handover:
         self._taken: set[str] = set()
 
     def saw(self, change: Change[object]) -> None:
-        """Take note of a ConfigMap that somebody left."""
+        """Note a ConfigMap of another Pod."""
         if change.old is None and change.new is not None and change.key.name not in self._left:
             self._seen.put_nowait(change.key)
 
     async def leave(self) -> None:
-        """Hand over what waits; what cannot be handed over stays in the spool."""
+        """Hand over all deliveries; after an error they stay in the spool."""
         providers = self._spool.providers()
         handed, dropped = 0, 0
         for provider in providers:
@@ -108,7 +109,7 @@ class Handover:
             logger.info("events handed over", extra={"count": handed, "dropped": dropped})
 
     async def adopt(self) -> None:
-        """Take over what others leave, until cancelled."""
+        """Adopt the deliveries of other Pods, until cancelled."""
         while True:
             key = await self._seen.get()
             # One after the other, in the order of their names: that is the order of the events.
@@ -127,7 +128,7 @@ class Handover:
         return True
 
     async def _put(self, part: Sequence[Delivery]) -> int:
-        """Write a ConfigMap; return how many deliveries are in it."""
+        """Create a ConfigMap; return the number of its deliveries."""
         packed = await asyncio.to_thread(_packed, part)
         if len(packed) > _LARGEST:
             telemetry.EVENTS_DROPPED.labels("provider").inc(len(part))
@@ -170,7 +171,7 @@ class Handover:
         try:
             left = await asyncio.to_thread(_unpacked, found)
         except (untrusted.UntrustedError, ValueError, KeyError, zlib.error) as exc:
-            # nobody else can read it either
+            # another Pod could not read it either
             logger.warning("events are lost", extra={"configMap": str(key), "error": str(exc)})
             return
         fresh = [each for each in left if not self._spool.overtaken(each)]

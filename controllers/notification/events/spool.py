@@ -1,13 +1,14 @@
-"""Deliveries that are still to be made, on disk, so that no restart loses one.
+"""Deliveries on disk until they are sent, so that no restart loses one.
 
-SQLite with a write-ahead log: what was committed survives the end of the process at any moment.
-A delivery is removed when the service has taken it, so one may be made twice, never none. Writes
-that come while one is under way are committed together.
+SQLite with a write-ahead log: committed rows survive the end of the process at any moment. A
+delivery is removed after the service has accepted it, so it is sent at least once, and sometimes
+twice. Concurrent writes are committed together.
 
-Bounded: above ``MOST`` deliveries of one Provider, those go whose object has a newer one, so that
-the newest state of each object is told. Where that is too little, at ``MOST_OBJECTS`` deliveries or
-``MOST_BYTES``, the oldest go. All together have a limit too, above which those of the namespace
-with most go. Should the file still grow too large, nothing more is taken.
+The size is limited. Above ``MOST`` deliveries of one Provider, those are dropped whose object has a
+newer one, so that the newest state of each object is sent. If that is not enough, the oldest are
+dropped, from ``MOST_OBJECTS`` deliveries or ``MOST_BYTES`` on. There is a limit for all Providers
+together: above it, deliveries of the largest namespace are dropped. If the file still grows too
+large, new deliveries are refused.
 """
 
 import asyncio
@@ -72,7 +73,7 @@ SELECT id, key, object, since, notice FROM deliveries
 WHERE namespace = ? AND provider = ? ORDER BY id DESC
 """
 _FILE: Final = 1.5
-"""How large the file may be, as a share of the limit: pages are not filled to the last byte."""
+"""The largest size of the file, as a multiple of the limit: pages are never completely full."""
 _REMEMBERED: Final = 20_000
 """Objects of Providers whose newest event is remembered."""
 _AT_ONCE_BYTES: Final = 1 << 20
@@ -124,7 +125,7 @@ class Spool:
         return [key for key, count in self._sums.waiting.items() if count > 0]
 
     def waiting(self, provider: ObjectKey) -> int:
-        """Return how many deliveries wait for a Provider."""
+        """Return the number of deliveries for a Provider."""
         return self._sums.waiting[provider]
 
     async def add(self, deliveries: Sequence[Delivery]) -> None:
@@ -152,7 +153,7 @@ class Spool:
         return await self._run(lambda: self._newest(provider, size))
 
     def overtaken(self, delivery: Delivery) -> bool:
-        """Tell whether a newer event of the object was added, as far as that is remembered."""
+        """Tell whether a newer event of the object was added; old objects are forgotten."""
         return self._since.get((delivery.provider, delivery.object), 0.0) > delivery.since
 
     def _note(self, delivery: Delivery) -> None:
@@ -167,7 +168,7 @@ class Spool:
         await self._run(lambda: self._remove(provider, ids))
 
     async def clear(self, provider: ObjectKey) -> int:
-        """Forget all deliveries of a Provider; return how many that were."""
+        """Delete all deliveries of a Provider; return their number."""
         return await self._run(lambda: self._clear(provider))
 
     async def _commit(self) -> None:
@@ -270,7 +271,7 @@ class Spool:
                 self._drop(_OLDEST, largest, _ROOM, sums)
 
     def _drop(self, choice: str, provider: ObjectKey, most: int, sums: "Sums") -> int:
-        """Drop some of a Provider's deliveries; return how many."""
+        """Drop some of a Provider's deliveries; return their number."""
         found = self._opened.execute(choice, (*_pair(provider), most)).fetchall()
         for number, size in found:
             self._opened.execute("DELETE FROM deliveries WHERE id = ?", (number,))

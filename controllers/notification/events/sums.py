@@ -1,6 +1,7 @@
-"""How much waits for whom, so that room is made where most is.
+"""The size of waiting deliveries for each Provider, to find the largest when space is needed.
 
-A row costs more than its notice: ``ROW`` bytes are its other columns and its places in indexes.
+A row takes more space than its notice: ``ROW`` is the size of its other columns and of its index
+entries.
 """
 
 from collections import Counter
@@ -12,7 +13,7 @@ ROW: Final = 512
 
 
 class Sums:
-    """How many deliveries wait for each Provider, the bytes of their notices, and of all rows."""
+    """Deliveries and bytes of notices for each Provider, and the bytes of all rows."""
 
     def __init__(self) -> None:
         self.waiting: Counter[ObjectKey] = Counter()
@@ -42,9 +43,9 @@ class Sums:
             del self.namespaces[provider.namespace]
 
     def largest(self) -> ObjectKey:
-        """Return the Provider with most among those of the namespace with most.
+        """Return the largest Provider of the largest namespace.
 
-        So who floods displaces what is their own, also with a great many Providers.
+        So a tenant with many events displaces only its own, even with a great many Providers.
         """
         namespace = max(self.namespaces, key=self.namespaces.__getitem__)
         own = (key for key in self.size if key.namespace == namespace)

@@ -1,9 +1,9 @@
-"""The endpoint of hooks: ``POST /hook/<digest>``, the only port that others need to reach.
+"""The endpoint of hooks: ``POST /hook/<digest>``, the only port that senders need to reach.
 
-Answers as Flux: 404 for a path of no Receiver, 503 for one that is suspended or not ready, 400 for
-what its check refuses, 500 where not every object could be asked, 200 otherwise. Beyond Flux: 413
-for a body that is too large, 408 for one that takes too long, 409 for a delivery that was acted
-upon before.
+The statuses are those of Flux: 404 for a path of no Receiver, 503 for one that is suspended or not
+ready, 400 for a request that its check refuses, 500 if a request of a reconciliation failed, and
+200 otherwise. Beyond Flux: 413 for a body that is too large, 408 for one that takes too long, and
+409 for a delivery that was carried out before.
 """
 
 import asyncio
@@ -40,11 +40,11 @@ _AT_ONCE: Final = 32
 """Requests that are acted upon."""
 _AT_ONCE_WRITES: Final = 16
 _FILTERED: Final = 1 << 20
-"""Bytes of a body that expressions look at: each object takes 75 ms then (measured)."""
+"""Bytes of a body that expressions can read: with this size, each object takes 75 ms (measured)."""
 
 
 class Paths:
-    """Which Receivers have a path: one, unless somebody has written another's into a status."""
+    """The Receivers by path: usually one, unless a user has copied a path into a status."""
 
     def __init__(self, informer: Informer[Receiver]) -> None:
         self._found: dict[str, dict[ObjectKey, None]] = {}
@@ -68,7 +68,7 @@ class Paths:
 
 
 class Hooks:
-    """Checks requests, and asks for reconciles."""
+    """Checks requests, and requests reconciliations."""
 
     def __init__(
         self,
@@ -104,7 +104,7 @@ class Hooks:
         return web.Response(status=status, text=text)
 
     async def _receiver(self, path: str) -> Receiver | None:
-        """Return the Receiver whose token gives the path, else any whose status has it."""
+        """Return the Receiver whose token matches the path, else any with it in its status."""
         found = self._find(path)
         if len(found) > 1:
             for each in found:
@@ -119,7 +119,7 @@ class Hooks:
             _require_ready(receiver)
             async with self._bodies.reading(request) as body:
                 hook = await self._hook(request, receiver, body)
-                # It may ask an issuer that a tenant names: that takes nobody's turn.
+                # Without a turn, because it may send requests to an issuer that a tenant chose.
                 checked = await senders.SENDERS[receiver.spec.type](hook, self._tokens)
                 async with self._turns.turn(receiver.metadata.namespace):
                     problems = await self._act(hook, checked)
@@ -138,7 +138,7 @@ class Hooks:
         return Hook(receiver=receiver, headers=request.headers, body=body, secret=secret)
 
     async def _secret(self, receiver: Receiver, path: str) -> Mapping[str, bytes]:
-        """Return what the Secret of a Receiver holds, if the path is of its token."""
+        """Return the content of the Receiver's Secret, if its token matches the path."""
         meta, ref = receiver.metadata, receiver.spec.secret_ref
         secret: Mapping[str, bytes] = {}
         try:
@@ -153,7 +153,7 @@ class Hooks:
         return secret
 
     async def _act(self, hook: Hook, checked: Checked) -> list[str]:
-        """Ask for the reconciles; return what went wrong."""
+        """Request the reconciliations; return the problems."""
         meta = hook.receiver.metadata
         key = ObjectKey(meta.namespace, meta.name)
         if self._replays.seen(key, checked.once):
@@ -196,7 +196,7 @@ def _require_ready(receiver: Receiver) -> None:
 
 
 def _request(hook: Hook) -> Json | None:
-    """Return what expressions see of a request: its JSON, or nothing if the body is not JSON."""
+    """Return the JSON of a request for expressions; None without expressions or JSON."""
     spec = hook.receiver.spec
     if not (spec.resource_filter or any(each.filter for each in spec.resources)):
         return None

@@ -1,8 +1,7 @@
-"""Tokens of issuers: signature, issuer, audience, time, and what a Receiver demands of the claims.
+"""Tokens of OIDC issuers: signature, issuer, audience, time, and a Receiver's rules for claims.
 
-Keys are looked up below the issuer's address (OpenID Connect Discovery 1.0) and kept for some
-minutes. An unknown key is looked up at most once a minute, so that senders cannot cause many
-requests.
+Keys are read from the issuer (OpenID Connect Discovery 1.0), and cached for some minutes. An
+unknown key causes at most one request a minute, so that senders cannot cause many requests.
 """
 
 import asyncio
@@ -201,7 +200,7 @@ _DISCOVERY: Final = "/.well-known/openid-configuration"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Reading:
-    """Where keys are: below an issuer, or at an address."""
+    """The address of keys; ``discovers`` if it is that of an issuer with a discovery document."""
 
     address: str
     discovers: bool
@@ -215,10 +214,10 @@ def _bearer(hook: Hook) -> str:
 
 
 def unverified(token: str) -> Mapping[str, Any]:
-    """Return the claims of a token that nobody has checked.
+    """Return the claims of a token without verifying it.
 
     Raises:
-        RefusedError: it is not a token.
+        RefusedError: the text is not a token.
     """
     try:
         claims: dict[str, Any] = jwt.decode(token, options={"verify_signature": False})
@@ -228,10 +227,10 @@ def unverified(token: str) -> Mapping[str, Any]:
 
 
 def _require_claims(provider: OIDCProvider, claims: Mapping[str, Any]) -> None:
-    """Require what the validations demand, in their order.
+    """Require that the claims pass the validations, in their order.
 
     Raises:
-        RefusedError: one does not hold; its message is the Receiver's.
+        RefusedError: one failed; the message is that in the Receiver.
     """
     values: dict[str, Any] = {}
     known = {"claims": dict(claims), "vars": values}

@@ -14,13 +14,13 @@ NO_TOKEN: Final = "TokenNotFound"  # noqa: S105 - a reason
 
 
 class ReceiverReconciler:
-    """Makes the path of a Receiver known."""
+    """Writes the path of a Receiver into its status."""
 
     def __init__(self, secrets: Secrets) -> None:
         self._secrets = secrets
 
     async def reconcile(self, rec: Reconciliation[Receiver]) -> Outcome:
-        """Require what requests will need, and write the path."""
+        """Require valid expressions and a token, and write the path."""
         for text in _texts(rec.obj):
             expressions.Expression(text)
         path = senders.path(await self._token(rec.obj), rec.key.name, rec.key.namespace)

@@ -1,7 +1,7 @@
-"""Deliveries that were acted upon, so that they count once.
+"""Deliveries that were carried out before, so that none is carried out twice.
 
-Each namespace has its own space: a tenant who sends many deliveries to its own Receivers does not
-displace those of others.
+Each namespace has its own space, so many deliveries to one tenant's Receivers do not displace those
+of other tenants.
 """
 
 import hashlib

@@ -1,4 +1,4 @@
-"""A request of a sender, what its check is given, and what it finds."""
+"""A request of a sender: the input and the result of its check."""
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -11,9 +11,10 @@ MOST_BYTES: Final = 5 << 20
 
 
 class RefusedError(Exception):
-    """The request is not from whom it should be, or not what it should be.
+    """The request is refused.
 
-    ``status`` is that of the answer, the text is shown to the sender and holds nothing secret.
+    ``status`` is the HTTP status of the response. The message is sent to the sender, and contains
+    no secret.
     """
 
     def __init__(self, message: str, *, status: int = 400) -> None:
@@ -23,7 +24,7 @@ class RefusedError(Exception):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hook:
-    """A request for a Receiver; ``secret`` is what its Secret holds."""
+    """A request for a Receiver; ``secret`` is the content of its Secret."""
 
     receiver: Receiver
     headers: Mapping[str, str]
@@ -32,7 +33,7 @@ class Hook:
 
     @property
     def token(self) -> bytes:
-        """Return what sender and Receiver share."""
+        """Return the token that sender and Receiver share."""
         return self.secret.get("token", b"").strip()
 
     def header(self, name: str) -> str:
@@ -53,9 +54,9 @@ class Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """What a check found: the name of the event, and what no second request may have.
+    """The result of a check: the event, and ``once``, the id that no later request may have.
 
-    Without ``counts`` the request itself may come again, but not after one that counted.
+    Without ``counts`` the id is compared, but not stored: the request may arrive again.
     """
 
     event: str = ""

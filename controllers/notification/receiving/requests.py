@@ -1,6 +1,6 @@
-"""Ask for reconciles: one write for all who ask within a moment.
+"""Request reconciliations: one write for all requests of an object within a short time.
 
-A burst of a hundred hooks for one source becomes one annotation, or two if it lasts.
+A burst of a hundred hooks for one source becomes one annotation, or two if it lasts longer.
 """
 
 import asyncio
@@ -38,7 +38,7 @@ class Requests:
         try:
             await asyncio.sleep(self._gather)
         finally:
-            # who asks from now on may have seen something newer
+            # later requests may be about newer content, and need a new write
             del self._coming[ref]
         now = datetime.now(UTC).isoformat().replace("+00:00", "Z")
         body: Json = {"metadata": {"annotations": {REQUESTED_AT: now}}}

@@ -19,7 +19,7 @@ _KINDS: Final = {kind.kind: GroupVersionKind(*kind.gvk) for kind in KINDS}
 _RECEIVER: Final = GroupVersionKind(*RECEIVER.gvk)
 _EVERY: Final = "*"
 _CPU_SECONDS: Final = 2.0
-"""For all expressions of one hook."""
+"""For all expressions of one hook together."""
 MOST: Final = 5000
 """Objects of one hook."""
 
@@ -34,10 +34,10 @@ class Resources:
     async def of(
         self, receiver: Receiver, request: Json | None
     ) -> tuple[list[ObjectRef], list[str]]:
-        """Return what to reconcile, and what went wrong with the rest.
+        """Return the objects to reconcile, and the problems with other resources of the Receiver.
 
         Raises:
-            RefusedError: an expression cannot be used.
+            RefusedError: an expression is invalid, or takes too long.
         """
         found: dict[ObjectRef, None] = {}
         problems = []
@@ -86,10 +86,10 @@ def _compiled(text: str) -> expressions.Expression:
 async def _chosen(
     objects: Sequence[Json], filters: Sequence[expressions.Expression], request: Json | None
 ) -> AsyncIterator[Json]:
-    """Give the objects for which all filters hold; others have the loop between them.
+    """Yield the objects that match all filters, and yield to the event loop after each.
 
     Raises:
-        RefusedError: that takes too long.
+        RefusedError: the filters take too long.
     """
     spent = 0.0
     for obj in objects:

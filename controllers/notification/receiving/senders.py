@@ -1,8 +1,8 @@
-"""How each type of sender proves itself: a row per type.
+"""Authentication of each type of sender: a row for each type.
 
-As Flux (notification-controller ``internal/server/receiver_handlers.go``). Comparisons take the
-same time whatever differs. Where a type has an id or a signature of each delivery, a delivery that
-was acted upon is refused when it comes again.
+As Flux (notification-controller ``internal/server/receiver_handlers.go``). Comparisons take
+constant time. If a type has an id or a signature for each delivery, a delivery that was carried out
+is refused when it arrives again.
 """
 
 import hashlib
@@ -55,7 +55,7 @@ def _require_token(hook: Hook, given: str) -> None:
 
 
 async def _generic(_hook: Hook, _tokens: Tokens) -> Checked:
-    """Take what knows the path."""
+    """Accept every request: the sender knows the path."""
     return Checked()
 
 
@@ -166,7 +166,7 @@ SENDERS: Final[Mapping[str, Check]] = MappingProxyType(
         "gitlab": _gitlab,
         "bitbucket": _bitbucket,
         "harbor": _harbor,
-        "dockerhub": _dockerhub,  # knows the path, and sends what it should
+        "dockerhub": _dockerhub,  # knows the path; the body must have the sender's format
         "quay": _quay,
         "gcr": _gcr,  # shows a token of Google
         "nexus": _nexus,

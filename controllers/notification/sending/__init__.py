@@ -1,1 +1,1 @@
-"""Deliveries leave the spool here, one Provider beside the other; open ``sender`` first."""
+"""Delivery of events from the spool, concurrently for all Providers; open ``sender`` first."""

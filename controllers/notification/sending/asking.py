@@ -36,7 +36,7 @@ class Asking:
         body: bytes | None = None,
         headers: Mapping[str, str] = _NONE,
     ) -> Answer:
-        """Send a request; nothing is redirected."""
+        """Send a request; redirects are errors."""
         async with self._http.request(
             method,
             url,
@@ -55,7 +55,7 @@ class Asking:
             return Answer(status=response.status, body=found, headers=dict(response.headers))
 
     async def dial(self, host: str, port: int) -> Line:
-        """Connect to a service that does not speak HTTP."""
+        """Connect to a service that does not use HTTP."""
         endpoint = self._place.endpoint
         if endpoint.proxy is not None:
             raise UnsuitableError("this service is not reached through a proxy: remove it")

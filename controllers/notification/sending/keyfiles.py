@@ -1,7 +1,7 @@
-"""Access tokens for key files of Google's service accounts (RFC 7523), each kept for its life.
+"""Access tokens for key files of Google's service accounts (RFC 7523), cached for their lifetime.
 
-Google's token service is asked whatever ``token_uri`` a key file names: who writes the Secret does
-not choose whom this process asks.
+Requests go to Google's token service, whatever the ``token_uri`` of a key file is: the author of a
+Secret must not choose the addresses that this process connects to.
 """
 
 import hashlib
@@ -56,7 +56,7 @@ class KeyFiles:
     def reading(
         self, text: str, endpoint: Endpoint, *, timeout: float
     ) -> Callable[[], Awaitable[Bearer]]:
-        """Return what asks for a token; ``timeout`` is in seconds.
+        """Return the function that requests a token; ``timeout`` is in seconds.
 
         Raises:
             AuthError: the text is not a key file.

@@ -1,7 +1,7 @@
-"""Providers: whether they can be used, and whether their service takes what is sent.
+"""The Provider reconciler: whether a Provider is valid, and whether its service accepts events.
 
-``Ready`` is about the Provider: its Secrets are there and hold what the type needs. ``Delivering``
-is about the service: how the last delivery went.
+``Ready`` is about the Provider: its Secrets exist, and have what the type needs. ``Delivering`` is
+about the service: it has the result of the last delivery.
 """
 
 from collections.abc import Awaitable, Callable
@@ -18,7 +18,7 @@ DELIVERING: Final = "Delivering"
 
 
 class ProviderReconciler:
-    """Writes down what is known of a Provider."""
+    """Writes the conditions of a Provider."""
 
     def __init__(
         self,
@@ -29,13 +29,13 @@ class ProviderReconciler:
         self._health = health
 
     async def reconcile(self, rec: Reconciliation[Provider]) -> Outcome:
-        """Require that the Provider can be used, and tell how sending goes."""
+        """Require that the Provider is usable, and set the condition ``Delivering``."""
         self._tell(rec)
         await self._place(rec.obj)
         return Outcome(message="Initialized", quiet=True)
 
     async def finalize(self, _rec: Reconciliation[Provider]) -> None:
-        """Undo nothing: what waits for a Provider that is gone is dropped by the sender."""
+        """Do nothing: the sender drops the deliveries of a Provider that was deleted."""
 
     def _tell(self, rec: Reconciliation[Provider]) -> None:
         health = self._health(rec.key)

@@ -1,8 +1,8 @@
-"""Give deliveries to their services: one Provider beside the other, each in its own order.
+"""Send deliveries to services: Providers are concurrent, the deliveries of each are in order.
 
-A service that fails is asked again with a growing pause, or when it says (``Retry-After``). Only
-its own deliveries wait meanwhile. An event that a service refuses for good is dropped, and the
-Provider says so in its condition.
+After a failure, the sender retries with growing delays, or after the time in ``Retry-After``. Only
+the deliveries of this Provider wait. If a service rejects an event for good, the event is dropped,
+and the condition of the Provider says so.
 """
 
 import asyncio
@@ -39,23 +39,23 @@ SENT: Final = prom.Counter(
     ("type", "result"),
 )
 AT_ONCE: Final = 32
-"""Requests to services, of all Providers together whose last one succeeded."""
+"""Concurrent requests to services, for all Providers whose last one succeeded."""
 _DOUBTFUL: Final = 16
-"""The same of Providers whose last one failed or was slow: they hold up no sound one."""
+"""The same for Providers whose last one failed or was slow, so that they delay no others."""
 _SLOW_SECONDS: Final = 5.0
 _ENDLESS: Final = 1 << 30
-"""Who waits for a turn has its events on disk, and one task."""
+"""No limit: a waiting Provider has one task, and its events are on disk."""
 _BATCH: Final = 64
 _KEPT_SECONDS: Final = 0.2
-"""How long deliveries that were made wait for others, to leave the spool with them."""
+"""Seconds after which sent deliveries are removed from the spool together."""
 _MOST_REQUESTS: Final = 3
-"""A delivery takes at most as long as so many requests,"""
+"""The time limit of a delivery, as a multiple of ``spec.timeout``."""
 _LONGEST_DELIVERY: Final = 60.0
-"""and no longer than this, whatever ``spec.timeout`` says: it has a turn that others wait for."""
+"""The longest time limit in seconds, because other deliveries wait for the turn."""
 _LONGEST_WAIT: Final = 300.0
 _MOST_HOURS: Final = 24.0
 _RETRIED: Final = frozenset({0, 401, 403, 404, 407, 408, 425, 429})
-"""Statuses below 500 that may change: a token is corrected, a room is made."""
+"""Statuses below 500 that may change: a user corrects a token, or creates a chat room."""
 
 
 class Providers(Protocol):
@@ -73,7 +73,7 @@ class Providers(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Health:
-    """How the last attempt went; ``problem`` is empty if the service took it."""
+    """The result of the last attempt; ``problem`` is empty if the service accepted it."""
 
     problem: str
     reason: str = "Delivered"
@@ -109,7 +109,7 @@ class Sender:
         self._finishing = False
 
     def health(self, key: ObjectKey) -> Health | None:
-        """Return how sending goes; None before the first attempt."""
+        """Return the result of the last attempt; None before the first attempt."""
         return self._health.get(key)
 
     def wake(self, key: ObjectKey) -> None:
@@ -123,9 +123,9 @@ class Sender:
         self._working[key] = group.create_task(self._work(key))
 
     async def finish(self, seconds: float) -> None:
-        """Send what can be sent within so many seconds, and then no more.
+        """Send the remaining deliveries for at most ``seconds``, and then stop.
 
-        Whom a failure lets wait is not asked again.
+        A Provider that waits after a failure is not tried again.
         """
         self._finishing = True
         for woken in self._woken.values():
@@ -140,7 +140,7 @@ class Sender:
             await asyncio.wait(late)
 
     def follow(self, providers: Providers, *, changed: Callable[[ObjectKey], None]) -> None:
-        """Look Providers up there; ``changed`` is told when the health of one is another one."""
+        """Use these Providers; ``changed`` is called when the health of one changes."""
         self._providers, self._changed = providers, changed
         providers.subscribe(self._saw)
 
@@ -168,7 +168,7 @@ class Sender:
                 self._group = None
 
     async def _work(self, key: ObjectKey) -> None:
-        """Send what waits for one Provider; end when there is nothing more."""
+        """Send the deliveries of one Provider until none is left."""
         failures = 0
         try:
             while self._spool.waiting(key) and not (failures and self._finishing):
@@ -201,7 +201,7 @@ class Sender:
         return (provider.metadata.uid, provider.metadata.generation) if provider else ("", 0)
 
     async def _round(self, key: ObjectKey, failures: int) -> float:
-        """Send some deliveries; return how long to wait before the next round."""
+        """Send some deliveries; return the seconds until the next round."""
         provider = self._find(key)
         if provider is None or provider.metadata.deletion_timestamp or provider.spec.suspend:
             dropped = await self._spool.clear(key)
@@ -224,7 +224,7 @@ class Sender:
         return 0.0
 
     async def _signed_in(self, key: ObjectKey, place: Place, failures: int) -> Place:
-        """Return a place with the token that is lent for it; asking for one takes a turn."""
+        """Return the place with a requested token; the request takes a turn."""
         if place.borrow is None:
             return place
         try:
@@ -252,7 +252,7 @@ class Sender:
     async def _deliver(
         self, key: ObjectKey, place: Place, delivery: Delivery, failures: int
     ) -> float:
-        """Make one delivery; return how long to wait, 0 if it is settled."""
+        """Send one delivery; return the seconds until the next attempt, 0 if none is needed."""
         kind = place.target.type
         try:
             async with self._turn(key, place, failures):
@@ -315,7 +315,7 @@ class _Settled:
 
 
 def _nobody(_key: ObjectKey) -> None:
-    """Tell nobody."""
+    """Do nothing."""
 
 
 def _for_good(exc: Exception) -> bool:

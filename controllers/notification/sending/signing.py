@@ -1,12 +1,12 @@
-"""How Providers sign in with temporary tokens: as a ServiceAccount or GitHub App, or with a key.
+"""Temporary tokens for Providers: of a ServiceAccount, a GitHub App, or a key file.
 
 1. No token is requested if the Secret has one, or the address has a key. Both together are refused.
 2. Only Providers in the administrator's namespaces use the identity of this process.
-3. Token services are reached by the rules of the Provider: a tenant's App and proxy lead to public
-   addresses only.
-4. A token is sent to hosts of its service only (``toolkit.remote.cloud``). A GitHub token is the
-   App owner's, who names the host.
-5. A token that a service refuses is dropped, so that the next attempt gets another one.
+3. Requests to token services obey the limits of the Provider: the App and the proxy of a tenant may
+   have public addresses only.
+4. A token is sent only to hosts of its service (``toolkit.remote.cloud``). For a GitHub App, its
+   owner chooses the host.
+5. A token that a service refuses is dropped, so that the next attempt requests a new one.
 """
 
 from collections.abc import Awaitable, Callable, Mapping
@@ -35,12 +35,12 @@ _URLS: Final[Mapping[str, Callable[[Target], str]]] = MappingProxyType(
         _PUBSUB: pubsub.url,
     }
 )
-"""Where events go, by the type of Provider."""
+"""The URL that events are sent to, by type of Provider."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Loan:
-    """A token that is lent, and how it is given back."""
+    """A temporary token; ``give_back`` drops it from its cache."""
 
     token: str = field(repr=False)
     give_back: Callable[[], bool]
@@ -51,9 +51,9 @@ Borrow = Callable[[], Awaitable[Loan]]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Asked:
-    """For what a token is wanted: a Provider, as far as it is read.
+    """The fields of a Provider that select a token.
 
-    ``account`` is the ServiceAccount that it names, ``data`` what its Secret holds.
+    ``account`` is the name of its ServiceAccount; ``data`` is the content of its Secret.
     """
 
     target: Target
@@ -73,13 +73,13 @@ class SignIns:
     keys: KeyFiles
 
     async def borrowing(self, asked: Asked) -> Borrow | None:
-        """Return what lends a token, None where there is nothing to lend.
+        """Return the function that requests a token; None if the Provider needs none.
 
-        Secrets and accounts are read here; nobody outside the cluster is asked.
+        This reads Secrets and accounts; no request leaves the cluster.
 
         Raises:
-            StalledError: fields contradict each other, or ask for what is not allowed.
-            TransientError: an account or a Secret is missing, or not what it must be.
+            StalledError: fields contradict each other, or ask for a forbidden option.
+            TransientError: an account or a Secret is missing or invalid.
         """
         target = asked.target
         demand = demands.DEMANDS[target.type]

@@ -1,6 +1,6 @@
-"""From a Provider to what its service is told with: address, credentials, trust.
+"""The target of a Provider: address, credentials and trust.
 
-Secrets are read each time: a token that was rotated counts from the next delivery on.
+Secrets are read for each delivery, so a rotated token is used from the next delivery on.
 """
 
 from collections.abc import Callable, Mapping
@@ -38,13 +38,15 @@ _OF_CONNECTIONS: Final = frozenset(
         "upgrade",
     }
 )
-"""Connections are shared: who says where a body ends could have the next request read as theirs."""
+"""Forbidden headers: connections are shared, and a wrong end of a body would let one Provider's
+body be read as another's request.
+"""
 EVERY: Final = "*"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reachable:
-    """What the flags say: whether plain HTTP is allowed, and who may reach private addresses."""
+    """The flags about addresses; ``private`` has the namespaces that may use private ones."""
 
     plain_http: bool
     private: frozenset[str]
@@ -57,10 +59,10 @@ class Reachable:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """A target, whom to trust there, and what never to show.
+    """A target, with its endpoint, and the texts that no message may contain.
 
-    ``borrow`` requests a token if the target has none. ``refused`` is called when the service did
-    not accept that token.
+    ``borrow`` requests a token if the target has none. ``refused`` is called if the service did not
+    accept that token.
     """
 
     target: Target
@@ -71,10 +73,10 @@ class Place:
     refused: Callable[[], object] = bool
 
     async def signed_in(self) -> "Place":
-        """Return the place with the token that is lent for it.
+        """Return the place with a requested token, if it has none.
 
         Raises:
-            PenstockError: nobody lends one.
+            PenstockError: no token was issued.
         """
         if self.borrow is None:
             return self
@@ -102,11 +104,11 @@ class Targets:
         self._sign_ins = sign_ins
 
     async def place(self, provider: Provider) -> Place:
-        """Return where a Provider leads; nobody outside the cluster is asked.
+        """Return the target of a Provider; no request leaves the cluster.
 
         Raises:
-            StalledError: something is missing or wrong in the Provider.
-            TransientError: a Secret is missing, wrong, or cannot be read now.
+            StalledError: a field of the Provider is missing or invalid.
+            TransientError: a Secret is missing or invalid, or cannot be read.
         """
         for problem in demands.problems(provider.spec):
             raise StalledError(f"{problem.field}: {problem.why}", reason=REASON)
@@ -165,7 +167,7 @@ class Targets:
 
 
 def _require(target: Target, data: Mapping[str, bytes]) -> None:
-    """Require of the Secret what the type needs and only it can bring."""
+    """Require the address, and the keys of the Secret that the type needs."""
     demand = demands.DEMANDS[target.type]
     if demand.address and not target.address:
         raise AuthError(f"'{target.type}' needs an address: write {demand.hint} into the Secret")
@@ -208,7 +210,7 @@ def _headers(data: Mapping[str, bytes]) -> dict[str, str]:
 
 
 def _secrets(target: Target) -> tuple[str, ...]:
-    """Return what no message may hold, the longest first."""
+    """Return the texts that no message may contain, the longest first."""
     path = target.address.partition("://")[2].partition("/")[2]
     found = {target.address, path, target.token, target.password, *target.headers.values()}
     found |= {found_part for found_part in path.split("/") if len(found_part) > _SHORT}
@@ -216,4 +218,4 @@ def _secrets(target: Target) -> tuple[str, ...]:
 
 
 _SHORT: Final = 6
-"""Characters: what is shorter is a word that messages may have."""
+"""Characters of the longest text that is not masked: it may be an ordinary word."""

@@ -1,8 +1,8 @@
-"""How each service is told: a row per type of Provider, a module per format.
+"""The services: a row for each type of Provider, and a module for each format.
 
-What enters is a ``Notice`` and a ``Target``; what leaves are HTTP requests through ``Ask``. A
-service raises ``HttpError`` where it was not told, and ``UnsuitableError`` where an event cannot be
-told to it at all. ``toolkit.notification.demands`` has what each type must be given.
+Input: a ``Notice`` and a ``Target``. Output: HTTP requests through ``Ask``. A service raises
+``HttpError`` if a request failed, and ``UnsuitableError`` if it can never accept the event.
+``toolkit.notification.demands`` has the fields that each type needs.
 """
 
 from collections.abc import Mapping
@@ -56,7 +56,7 @@ SERVICES: Final[Mapping[str, Send]] = MappingProxyType(
         "lark": lark.send,
         "matrix": matrix.send,
         "zulip": zulip.send,
-        "opsgenie": opsgenie.send,  # what wakes people, and what they look at then
+        "opsgenie": opsgenie.send,  # paging and monitoring
         "pagerduty": pagerduty.send,
         "sentry": sentry.send,
         "datadog": datadog.send,

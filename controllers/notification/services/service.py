@@ -1,4 +1,4 @@
-"""What a service is given: where and as whom to tell, and the one way to ask over HTTP."""
+"""The inputs of a service: its target, and the interface for HTTP requests."""
 
 import asyncio
 import ssl
@@ -17,12 +17,12 @@ _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
 class UnsuitableError(StalledError):
-    """The event can never be told to this service; trying again does not help."""
+    """The service can never accept this event; a retry does not help."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """A Provider with what its Secret holds; ``lent`` tells of a token that a cloud gave."""
+    """A Provider with the content of its Secret; ``lent`` is true if a cloud issued the token."""
 
     type: str
     namespace: str
@@ -49,7 +49,7 @@ class Target:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Answer:
-    """What a service answered; its status is below 400."""
+    """The response of a service; its status is below 400."""
 
     status: int
     body: bytes
@@ -58,10 +58,10 @@ class Answer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Line:
-    """A connection without TLS so far.
+    """A connection, still without TLS.
 
-    ``context`` is whom to trust when TLS begins; ``secure`` says that nothing is sent before. The
-    reader's limit is 64 KiB.
+    ``context`` is for the TLS handshake. If ``secure``, nothing may be sent before it. The reader's
+    limit is 64 KiB.
     """
 
     reader: asyncio.StreamReader
@@ -71,7 +71,7 @@ class Line:
 
 
 class Ask(Protocol):
-    """Send one request to a stranger, or dial one that does not speak HTTP."""
+    """Sends a request to a service, or connects to one that does not use HTTP."""
 
     async def __call__(
         self,
@@ -81,18 +81,18 @@ class Ask(Protocol):
         body: bytes | None = None,
         headers: Mapping[str, str] = _NONE,
     ) -> Answer:
-        """Return the answer.
+        """Return the response.
 
         Raises:
-            HttpError: there is none in time, or one of 400 or more.
+            HttpError: the service did not answer in time, or with a status of 400 or more.
         """
 
     async def dial(self, host: str, port: int) -> Line:
         """Return a connection, which the caller closes.
 
         Raises:
-            HttpError: nobody answers there, or it is an address that does not count.
-            UnsuitableError: there is a proxy, which only HTTP goes through.
+            HttpError: the service did not answer, or has a forbidden address.
+            UnsuitableError: the Provider has a proxy, which supports only HTTP.
         """
 
 
@@ -115,5 +115,5 @@ async def post(
 
 
 def bearer(token: str) -> dict[str, str]:
-    """Return the header with a token, none where there is none."""
+    """Return the header with a token; empty without a token."""
     return {"Authorization": f"Bearer {token}"} if token else {}

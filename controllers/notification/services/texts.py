@@ -1,7 +1,7 @@
-"""Texts of others in messages that consist of lines: none of them looks like a line of ours.
+"""Quote the texts of tenants in messages of several lines, so that none looks like a line of ours.
 
-Messages and metadata quote what tenants write: commits, annotations, files. A line break in them
-must not begin what readers take for a fact of the controller, such as whose signature was verified.
+Messages and metadata quote commits, annotations and files of tenants. After a line break, such a
+text must not look like a fact from the controller, such as the signer of a verified signature.
 """
 
 

@@ -59,16 +59,16 @@ def message(notice: Notice, target: Target, plain: Callable[[str], str] = str) -
 
 
 def _plain(text: str) -> str:
-    """Return text that mentions nobody and links to nothing (api.slack.com, "Escaping text")."""
+    """Return text without mentions and links (api.slack.com, "Escaping text")."""
     return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
 
 
 def require_ok(answer: Answer) -> None:
-    """Require that a 200 means what it says: with a token, errors come with that status.
+    """Require success in a response of status 200: with a token, Slack reports errors in the body.
 
     Raises:
-        HttpError: Slack says that it is busy.
-        UnsuitableError: Slack refuses the message.
+        HttpError: Slack is busy.
+        UnsuitableError: Slack rejects the message.
     """
     if not answer.body.startswith(b"{"):
         return

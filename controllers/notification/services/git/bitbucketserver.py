@@ -41,10 +41,10 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
 
 
 def place(target: Target) -> tuple[str, str, str]:
-    """Return the base of the server, the key of the project and the slug of the repository.
+    """Return the base URL of the server, the key of the project and the slug of the repository.
 
     Raises:
-        UnsuitableError: the address is not that of a repository to clone or to look at.
+        UnsuitableError: the address is neither the clone URL nor the page of a repository.
     """
     parts = urlsplit(target.base())
     names = [name for name in parts.path.removesuffix(".git").split("/") if name]

@@ -1,8 +1,8 @@
-"""Comments on a change that is proposed: one comment a Provider and object, edited each time.
+"""Comments on a pull or merge request: one for each Provider and object, updated each time.
 
 Schemas: docs.github.com/rest/issues/comments, docs.gitlab.com/api/notes, Gitea's ``/api/swagger``
-(``issueGetComments``). The number of the change is the metadata ``change_request``, as in Flux. The
-comment is known by a mark that Markdown does not show.
+(``issueGetComments``). The number of the request is the metadata ``change_request``, as in Flux. A
+mark that Markdown does not show identifies the comment.
 """
 
 import hashlib
@@ -34,7 +34,7 @@ class _Comment(msgspec.Struct):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Host:
-    """Where comments of one change are, and where one of them is edited."""
+    """The URLs to list the comments of one request, and to update one of them."""
 
     comments: str
     edited: str
@@ -116,7 +116,7 @@ async def _find(ask: Ask, host: _Host, mark: str) -> _Comment | None:
 
 
 def _mark(notice: Notice, target: Target) -> str:
-    """Return what tells the comment from others, and says nothing."""
+    """Return the invisible mark that identifies the comment."""
     about = notice.event.involved_object
     key = hashlib.sha256(f"{target.uid}/{about}".encode()).hexdigest()[:32]
     return f"<!-- penstock:{key} -->"

@@ -1,4 +1,4 @@
-"""What a notice says about a commit: which one, in which state, under which name. Pure.
+"""The commit status of a notice: the commit, the state and the name. Pure.
 
 As Flux (notification-controller ``internal/notifier/util.go``).
 """
@@ -37,7 +37,7 @@ class State:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Repository:
-    """Where a repository is: ``https://<host>[/<prefix>]``, owner (with groups) and name."""
+    """The address of a repository: ``https://<host>[/<prefix>]``, owner (with groups) and name."""
 
     origin: str
     host: str
@@ -78,10 +78,10 @@ def sha(notice: Notice) -> str:
 
 
 def state(notice: Notice, target: Target) -> State | None:
-    """Return the state to set; None where the notice says nothing about a commit.
+    """Return the state to set; None if the notice is not about a commit.
 
     Raises:
-        UnsuitableError: ``commitStatusExpr`` gives no id.
+        UnsuitableError: ``commitStatusExpr`` has no valid id as result.
     """
     commit, event = sha(notice), notice.event
     if not commit or event.reason == _PROGRESSING:

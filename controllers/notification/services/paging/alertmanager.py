@@ -14,7 +14,7 @@ from toolkit.remote.proxy import basic
 
 _NO_LABEL: Final = re.compile(r"[^a-zA-Z0-9_]")
 _LASTS: Final = timedelta(hours=1)
-"""How long an alert is open that nothing ends."""
+"""The end of an alert that no later event resolves."""
 
 
 async def send(notice: Notice, target: Target, ask: Ask) -> None:

@@ -13,7 +13,7 @@ _LONGEST: Final = 1024
 
 
 async def send(notice: Notice, target: Target, ask: Ask) -> None:
-    """Trigger an incident, or resolve it, and tell of the change."""
+    """Trigger or resolve an incident, and send a change event."""
     if notice.updates_commit:
         return
     event = notice.event

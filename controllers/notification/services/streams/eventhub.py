@@ -1,9 +1,9 @@
-"""Azure Event Hubs: the event over HTTPS, with a shared access signature or a token.
+"""Azure Event Hubs: send the event over HTTPS, with a shared access signature or a token.
 
 Schema: learn.microsoft.com/rest/api/eventhub/send-event and "Generate a shared access signature".
-The address is a connection string, whose key signs; or, beside a token, the name of the hub with
-its namespace in ``spec.channel``, as in Flux. The address may name the namespace's host instead,
-and ``spec.channel`` the hub.
+The address is a connection string, with the key of the signature. With a token, the address is the
+name of the hub, and ``spec.channel`` is its namespace, as in Flux. The address may also be the host
+of the namespace, and ``spec.channel`` the hub.
 """
 
 import base64
@@ -27,7 +27,7 @@ _HOST: Final = re.compile(r"[A-Za-z0-9](?:[A-Za-z0-9.-]{0,252}[A-Za-z0-9])?(?::[
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Hub:
-    """Where events go, and the key of a connection string, if it has one."""
+    """The URL of a hub, and the key of a connection string, if it has one."""
 
     url: str
     key_name: str = ""
@@ -50,10 +50,10 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
 
 
 def hub(target: Target) -> Hub:
-    """Return which hub a target means.
+    """Return the hub of a target.
 
     Raises:
-        UnsuitableError: the address names no namespace or no hub.
+        UnsuitableError: the address has no namespace or no hub.
     """
     address, channel = target.address, target.channel
     pairs = (each.partition("=") for each in address.split(";"))

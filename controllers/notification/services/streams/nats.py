@@ -1,13 +1,13 @@
-"""NATS: the event as a message of a subject, published and acknowledged.
+"""NATS: publish the event as a message of a subject, and wait for its acknowledgement.
 
 Protocol: docs.nats.io/reference/reference-protocols/nats-protocol. The address is ``nats://`` or
-``tls://`` with host and port, ``spec.channel`` the subject. TLS begins where the server wants it;
-with ``tls://``, certificates, or ``--insecure-allow-http=false`` nothing is said without it.
+``tls://`` with host and port; ``spec.channel`` is the subject. TLS is used if the server requires
+it. It is mandatory with ``tls://``, with certificates, and with ``--insecure-allow-http=false``.
 
-The login is a user and a password, a token, or a seed of an Ed25519 user key (NKey, which begins
-with ``SU``) that signs the server's nonce; the seed is the Secret's ``token``.
+The login is a user and a password, a token, or the seed of an Ed25519 user key (NKey, starts with
+``SU``). That key signs the server's nonce; the seed is the ``token`` in the Secret.
 
-Of each connection one message is made: a PONG after it says that the server has taken it.
+Each connection carries one message. A PONG after it acknowledges the message.
 """
 
 import asyncio
@@ -34,11 +34,11 @@ _SUBJECT: Final = re.compile(r"[^\s.*>]+(?:\.[^\s.*>]+)*")
 _SEED_BYTES: Final = 36
 _SEED_PREFIX: Final = 18 << 3
 _USER_PREFIX: Final = 20 << 3
-"""Of NKeys: github.com/nats-io/nkeys ``strkey.go``."""
+"""The prefix of user keys in NKeys: github.com/nats-io/nkeys ``strkey.go``."""
 
 
 class _Info(msgspec.Struct):
-    """What a server says of itself."""
+    """The INFO of a server."""
 
     max_payload: int = 1 << 20
     tls_required: bool = False
@@ -91,7 +91,7 @@ def place(address: str) -> tuple[str, str, int]:
 
 
 async def _hello(line: Line, host: str, *, secure: bool) -> _Info:
-    """Read what the server says first, and begin TLS where either side wants it."""
+    """Read the server's INFO, and start TLS if the server or ``secure`` requires it."""
     verb, _, rest = (await _read(line)).partition(b" ")
     if verb.upper() != b"INFO":
         raise ValueError("no INFO")
@@ -144,7 +144,7 @@ def signed(seed: str, nonce: str) -> dict[str, str]:
 
 
 def _seed(text: str) -> bytes:
-    """Return what a seed holds, nothing if it is not a user's."""
+    """Return the key in a seed; empty if it is not the seed of a user key."""
     raw = base64.b32decode(text + "=" * (-len(text) % 8))
     if len(raw) != _SEED_BYTES:
         return b""
@@ -173,7 +173,7 @@ async def _acknowledged(line: Line) -> None:
 
 
 def _refusal(why: str) -> HttpError:
-    """Return the error for what the server says; its words are from its own list."""
+    """Return the error for a server's message; a long or unusual one is not quoted."""
     if why.startswith(("authorization violation", "authentication", "user authentication")):
         return AuthError("the server refuses the login: correct it in the Secret", status=401)
     if why.startswith("permissions violation"):
