@@ -1,4 +1,4 @@
-"""Memory that a burst has left goes back to the system, though what stays lies in between."""
+"""Memory that a burst has left goes back to the system; what is read into is not mapped anew."""
 
 import subprocess
 import sys
@@ -27,6 +27,27 @@ del lines
 print(full, resident(), asyncio.run(asyncio.wait_for(trimmed(), 60)))
 """
 
+READS = """
+import asyncio, os, resource
+from toolkit.native import heap
+
+async def faults():
+    running = asyncio.create_task(heap.run())
+    await asyncio.sleep(0)
+    source, sink = os.pipe()
+    def read():
+        os.write(sink, b"a frame")
+        os.read(source, 256 << 10)
+    read()
+    before = resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+    for _ in range(1000):
+        read()
+    running.cancel()
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt - before
+
+print(asyncio.run(faults()))
+"""
+
 
 @pytest.mark.skipif(sys.platform != "linux", reason="glibc's heap is what is looked at")
 def test_holes_that_a_burst_has_left_are_given_back() -> None:
@@ -35,3 +56,10 @@ def test_holes_that_a_burst_has_left_are_given_back() -> None:
     full, left, trimmed = map(int, found.stdout.split())
     assert left > full / 2, "what is freed is kept, unless it is asked for"
     assert trimmed < full / 2
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="glibc's heap is what is looked at")
+def test_blocks_to_read_into_are_taken_from_the_heap() -> None:
+    found = subprocess.run([sys.executable, "-c", READS], capture_output=True, check=True)
+
+    assert int(found.stdout) < 500, "a block that is mapped anew causes a page fault or more"
