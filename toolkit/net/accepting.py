@@ -19,11 +19,11 @@ import functools
 import logging
 import socket
 import ssl
-from asyncio import sslproto
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
+from toolkit.net import tlsbuffers
 from toolkit.net.connections import DROPPED, GRACE, Connections
 
 logger = logging.getLogger(__name__)
@@ -33,7 +33,6 @@ _PAUSE: Final = 0.5
 _CLOSE_SECONDS: Final = 2.0
 _TURNS: Final = 50
 """Looks at the handshakes that are unfinished at the end."""
-_READ: Final = 32 << 10
 _ABSENT: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
 
@@ -58,7 +57,7 @@ class Acceptor:
         kernel's backlog, because closing would reset their connections.
         """
         if self._context is not None:
-            _read_less()
+            tlsbuffers.limit()
         try:
             async with asyncio.TaskGroup() as group:
                 for each in listening:
@@ -147,15 +146,6 @@ class Acceptor:
         except OSError as exc:  # of TLS and of time are among them
             DROPPED.labels("handshake").inc()
             logger.debug("no handshake", extra={"error": str(exc)})
-
-
-def _read_less() -> None:
-    """Make TLS connections of this process read two records at a time.
-
-    asyncio allocates 256 KiB per connection before it has received a byte, for any client: 2 GiB
-    for all connections that may be open. There is no parameter for it.
-    """
-    sslproto.SSLProtocol.max_size = _READ
 
 
 def _close(stack: contextlib.ExitStack, _: asyncio.Task[None]) -> None:

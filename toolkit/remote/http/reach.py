@@ -17,6 +17,7 @@ from typing import Any, Final
 import aiohttp
 from aiohttp.abc import AbstractResolver, ResolveResult
 
+from toolkit.net import tlsbuffers
 from toolkit.remote import dialling
 from toolkit.remote.dialling import Known, OutOfReachError, Reach, literal_within
 
@@ -40,6 +41,7 @@ class _Pool(aiohttp.TCPConnector):
     """A pool of connections whose end waits for no other side."""
 
     def __init__(self, reach: Reach, known: Known, **options: Any) -> None:
+        tlsbuffers.limit()
         self._reach = reach
         self._made: weakref.WeakSet[socket.socket] = weakref.WeakSet()
         super().__init__(

@@ -1,7 +1,8 @@
-"""Which addresses another server may lead us to."""
+"""Which addresses another server may lead us to, and what a connection to one takes."""
 
 import asyncio
 import socket
+from asyncio import sslproto
 
 import pytest
 from aiohttp.abc import ResolveResult
@@ -102,3 +103,10 @@ async def test_name_in_an_odd_notation_is_checked_too() -> None:
             await asyncio.wait_for(resolver.resolve(host, 80, socket.AF_INET), 10)
 
     await resolver.close()
+
+
+async def test_tls_connections_have_small_buffers(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sslproto.SSLProtocol, "max_size", 256 << 10)
+
+    async with httpreach.connector(Reach.ANYWHERE):
+        assert sslproto.SSLProtocol.max_size <= 64 << 10
