@@ -208,10 +208,9 @@ class Informer(Generic[T]):
                     chunk = await anext(chunks, None)
                 if chunk is None:
                     return
+                # This is all that has arrived, at most 128 KiB: to wait for more is to give way.
                 for line in frames.feed(chunk):
                     initial = self._read(line, initial)
-                # One chunk is at most 128 KiB; give way before the next one.
-                await asyncio.sleep(0)
 
     def _read(self, line: bytes, initial: set[ObjectKey] | None) -> set[ObjectKey] | None:
         """Handle one line; an invalid line is skipped, because it would be sent again forever."""
