@@ -35,29 +35,38 @@ class Exchanges:
         self._drained: Drained | None = None
         self._left = MAX_ANSWERS
         self._cancelled = False
+        self._reading = False
         self.count = 0
 
     def begin(self, tell: Tell, drained: Drained) -> None:
         """Take the way to the worker (``Answering``)."""
         self._tell, self._drained = tell, drained
-        if self._cancelled:
-            tell(questions.reply(Reply.CANCEL))
 
     def cancel(self) -> None:
-        """Ask the action to end early; it still writes down how it ended."""
+        """Ask the action to end early; it still writes down how it ended.
+
+        It is told so while it reads replies: after its first question, which may be yet to come,
+        and before its last. At other times, the worker would read it as its next request.
+        """
         self._cancelled = True
-        self._say(questions.reply(Reply.CANCEL))
+        if self._reading:
+            self._say(questions.reply(Reply.CANCEL))
 
     def asked(self, question: bytes) -> None:
         """Take a question (``Answering``)."""
         kind, number, data = questions.decode(question)
-        if kind is Ask.SEND:
-            self._send(number, data)
-        elif kind is Ask.DROP:
-            self._drop(number)
-        else:
+        if kind is Ask.DONE:
             self._drop_all()
             self._say(questions.reply(Reply.DONE))
+            self._reading = False
+            return
+        if self._cancelled and not self._reading:
+            self._say(questions.reply(Reply.CANCEL))
+        self._reading = True
+        if kind is Ask.SEND:
+            self._send(number, data)
+        else:
+            self._drop(number)
 
     def waits(self, seconds: float) -> bool:
         """Tell whether an answer has not been complete for so long (``Answering``).

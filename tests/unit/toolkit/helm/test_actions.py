@@ -2,6 +2,7 @@
 
 import asyncio
 import json
+import struct
 from typing import Any
 
 import pytest
@@ -11,6 +12,7 @@ from toolkit.helm.actions import Order, Outcome, Release
 from toolkit.native.calls import EngineError
 from toolkit.native.engine import Status
 from toolkit.native.pool import WorkerStuckError, WorkerTimeoutError
+from toolkit.native.questions import Ask
 from toolkit.release.record import RecordError
 
 RECORD = {"name": "app", "version": 2, "info": {"status": "failed"}}
@@ -51,6 +53,7 @@ class Hanging:
                 asked.set()
 
         answering.begin(tell, None)
+        answering.asked(struct.pack("<BI", Ask.DROP, 1))
         self.begun.set()
         try:
             await asked.wait()

@@ -213,3 +213,33 @@ async def test_drained_worker_hears_that_nothing_is_left() -> None:
     worker.exchanges.asked(struct.pack("<BI", Ask.DONE, 0))
 
     assert worker.told == [(Reply.DONE, b"")]
+
+
+async def test_cancelled_action_hears_it_once_it_asks() -> None:
+    worker = Worker(Server())
+
+    worker.exchanges.cancel()
+    before = list(worker.told)
+    worker.ask("/version")
+
+    assert before == [], "a worker that asks nothing would take it for its next request"
+    assert worker.told[0] == (Reply.CANCEL, b"")
+
+
+async def test_action_that_asks_is_cancelled_at_once() -> None:
+    worker = Worker(Server())
+    worker.exchanges.asked(struct.pack("<BI", Ask.DROP, 1))
+
+    worker.exchanges.cancel()
+
+    assert worker.told == [(Reply.CANCEL, b"")]
+
+
+async def test_nothing_follows_the_last_reply() -> None:
+    worker = Worker(Server())
+    worker.ask("/version")
+    worker.exchanges.asked(struct.pack("<BI", Ask.DONE, 0))
+
+    worker.exchanges.cancel()
+
+    assert worker.told == [(Reply.DONE, b"")]
