@@ -81,12 +81,14 @@ class Selector:
         """Tell whether an item is selected."""
         if self.empty:
             return True
-        # Once: an item of the past is decoded each time. So is each field read, however many
-        # terms are about it.
-        obj = item.obj
-        labels = obj["metadata"].get("labels") or {}
-        if not all(requirement.matches(labels) for requirement in self.labels):
-            return False
+        if self.labels:
+            labels = item.labels
+            if not all(requirement.matches(labels) for requirement in self.labels):
+                return False
+        return not self.fields or self._match_fields(item.obj)
+
+    def _match_fields(self, obj: Json) -> bool:
+        """Tell whether all fields are as asked; each is read once, however many terms name it."""
         values: dict[str, str] = {}
         for term in self.fields:
             if term.field not in values:

@@ -15,7 +15,7 @@ from apiserver import status
 from apiserver.ages import age
 from apiserver.item import Item
 from apiserver.resource import Column
-from toolkit.objects import Json
+from toolkit.objects import Json, ObjectKey
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +44,6 @@ class Rows:
         self.include = include
         self.definitions: Final = tuple(map(_definition, columns))
         self._columns = columns
-        self._dates = tuple(column for column in columns if column.type == "date")
         self._partial = partial
         self._name = ("row", include, *partial.name)
 
@@ -57,10 +56,11 @@ class Rows:
         parts = item.made(self._name, self._make)
         if len(parts) == 1:
             return parts
-        made, now = [parts[0]], time.time()
-        for column, part in zip(self._dates, parts[1:], strict=True):
-            made += (age(str(_cell(column, item)), now).encode(), part)
-        return made
+        now = time.time()
+        return [
+            age(part.decode(), now).encode() if index % 2 else part
+            for index, part in enumerate(parts)
+        ]
 
     def empty(self, metadata: Json) -> bytes:
         """Return a row about nothing but a position."""
@@ -68,15 +68,17 @@ class Rows:
         return b'{"cells":' + _ENCODE(cells) + _object(self._partial.bookmark(metadata))
 
     def _make(self, item: Item) -> Sequence[bytes]:
-        """Return the row in the parts between its ages."""
+        """Return the row in parts; every second one is a date, of which the age is shown."""
+        obj = item.obj  # decoded once for all cells
         parts, part = [], b'{"cells":['
         for index, column in enumerate(self._columns):
             part += b"," if index else b""
+            value = _cell(column, item.key, obj)
             if column.type == "date":
-                parts.append(part + b'"')
+                parts.extend((part + b'"', str(value).encode()))
                 part = b'"'
             else:
-                part += _ENCODE(_cell(column, item))
+                part += _ENCODE(value)
         return (*parts, part + b"]" + _object(self._shown(item)))
 
     def _shown(self, item: Item) -> bytes:
@@ -114,13 +116,13 @@ _INCLUDES: Final[dict[str, Include]] = {
 _FAULTS: Final = (ValueError, TypeError, LookupError, AttributeError, ArithmeticError)
 
 
-def _cell(column: Column, item: Item) -> str | int | None:
+def _cell(column: Column, key: ObjectKey, obj: Json) -> str | int | None:
     try:
-        return column.cell(item.obj)
+        return column.cell(obj)
     except _FAULTS as exc:
         logger.error(  # noqa: TRY400 - the object is wrong, not the code
             "cell left out",
-            extra={"object": str(item.key), "column": column.name, "error": type(exc).__name__},
+            extra={"object": str(key), "column": column.name, "error": type(exc).__name__},
         )
         return None if column.type == "integer" else "<invalid>"
 

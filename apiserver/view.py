@@ -140,9 +140,10 @@ class View:
         if old is not None and old.uid != str(obj["metadata"].get("uid", "")):
             self.remove(key, revision=revision)
             old = None
+        key = key if old is None else old.key  # one for all versions that the history keeps
         if not self.ready:
             self.clock.advance(revision)
-            self._store(Item(key, obj, _UNORDERED))
+            self._store(Item(key, obj, _UNORDERED)).rest()
             return
         item = Item(key, obj, self.clock.tick(self._known(revision)))
         self._store(item)
@@ -280,6 +281,7 @@ class View:
         item, floor = self._items[order], self._floor(order[0])
         if item.version < floor:
             old, item = item, item.at(floor)
+            item.rest()
             self._items[order] = item
             old.settle()  # the history may keep it
         return item
@@ -287,11 +289,13 @@ class View:
     def _floor(self, namespace: str) -> int:
         return max(self._floors.get("", 0), self._floors.get(namespace, 0))
 
-    def _store(self, item: Item) -> None:
-        if item.order not in self._items:
-            insort(self._order, item.order)
-        self._items[item.order] = item
+    def _store(self, item: Item) -> Item:
+        order = item.order
+        if order not in self._items:
+            insort(self._order, order)
+        self._items[order] = item
         self._snapshot = None
+        return item
 
     def _happened(self, version: int, key: ObjectKey, old: Item | None, new: Item | None) -> None:
         place = self.history.end

@@ -1,7 +1,9 @@
-"""What is of the past keeps its JSON, and nothing that is made of it."""
+"""An item keeps its JSON; what is made of it stays as long as readers are about to ask."""
 
 from collections.abc import Sequence
 from itertools import pairwise
+
+import pytest
 
 from apiserver.item import Event, Item
 from apiserver.selectors import Selector, Term
@@ -97,3 +99,37 @@ def test_an_object_that_is_gone_leaves_its_last_state_whole() -> None:
 
     assert old.json == before
     assert old.uid
+
+
+def test_a_resting_item_answers_as_before() -> None:
+    fresh, resting = item(), item()
+    row = resting.made("row", lambda _: (b"row",))
+
+    resting.rest()
+
+    assert (resting.json, resting.uid, resting.labels) == (fresh.json, fresh.uid, fresh.labels)
+    assert resting.obj == fresh.obj
+    assert resting.at(7).json == fresh.at(7).json
+    assert resting.made("row", lambda _: (b"anew",)) is row, "what was made for readers stays"
+
+
+@pytest.mark.parametrize("rests", [False, True])
+def test_nothing_but_the_version_and_the_order_of_members_is_no_change(*, rests: bool) -> None:
+    served = Item(WEB, gauge("web", labels={"a": "1", "b": "2"}, level=1), 1)
+    if rests:
+        served.rest()
+
+    assert served.same(gauge("web", labels={"b": "2", "a": "1"}, level=1))
+    assert not served.same(gauge("web", labels={"a": "1", "b": "2"}, level=2)), "of the same length"
+    assert not served.same(gauge("web", labels={"a": "1", "b": "2"}, level=10))
+    assert not served.same(gauge("web", labels={"a": "2", "b": "1"}, level=1))
+    assert not served.same(gauge("web", level=1))
+
+
+def test_the_newest_state_rests_when_nearly_all_watchers_have_it() -> None:
+    old, new = item(1), item(2)
+
+    Event(version=2, at=0.0, key=WEB, olds=(old,), new=new).settle()
+
+    assert new.obj == new.obj
+    assert new.obj is not new.obj, "decoded when somebody asks"

@@ -11,6 +11,7 @@ from apiserver.inventories import columns
 from apiserver.inventories.appliers import Applied, kustomization
 from apiserver.inventories.model import Inventory
 from apiserver.inventories.projection import Inventories
+from apiserver.item import Item
 from apiserver.view import View
 from tests.unit.apiserver.inventories.scene import (
     APPLIER,
@@ -51,10 +52,13 @@ class Scene:
         self.inventories.applier(Change("MODIFIED", key, old, new))
 
     async def shown(self, key: ObjectKey = KEY) -> Json:
+        return (await self.item(key)).obj
+
+    async def item(self, key: ObjectKey = KEY) -> Item:
         await self.inventories.flush()
         item = self.view.get(key)
         assert item is not None
-        return item.obj
+        return item
 
 
 @pytest.fixture
@@ -219,11 +223,11 @@ async def test_columns_and_fields_tell_the_state(scene: Scene) -> None:
 async def test_an_event_without_news_changes_nothing(scene: Scene) -> None:
     scene.applier(applied(REF))
     scene.inventories.seen(REF, seen())
-    before = await scene.shown()
+    before = await scene.item()
 
     scene.inventories.seen(REF, seen(resource_version="99"))
 
-    assert await scene.shown() is before
+    assert await scene.item() is before
 
 
 async def test_appliers_may_go_while_others_are_served(scene: Scene) -> None:
