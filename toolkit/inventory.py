@@ -38,9 +38,8 @@ class Entry:
             raise errors.StalledError(f"malformed inventory id {entry_id!r}")
         if group == _RBAC_GROUP:
             name = name.replace("__", ":")
-        return cls(
-            ObjectRef(GroupVersionKind.shared(group, version, kind), sys.intern(namespace), name)
-        )
+        gvk = GroupVersionKind.shared(group, version, kind)
+        return cls(ObjectRef(gvk, sys.intern(namespace), sys.intern(name)))
 
     @property
     def id(self) -> str:

@@ -2,9 +2,11 @@
 
 The status of an applier has the list of the objects that it applied. Of the rest only little is
 cached, because there are thousands of appliers: a few hundred bytes and a reference per applied
-object. Nothing else here depends on the kinds. The resource serves all rows.
+object. Equal strings, such as the revision, are stored once. Nothing else here depends on the
+kinds. The resource serves all rows.
 """
 
+import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -206,16 +208,16 @@ def _applied(
     conditions = tuple(_condition(row) for row in status.conditions)
     working = any(row["type"] == "Reconciling" and row["status"] == "True" for row in conditions)
     return Applied(
-        key=ObjectKey(meta.namespace, meta.name),
+        key=ObjectKey(sys.intern(meta.namespace), sys.intern(meta.name)),
         uid=meta.uid,
         resource_version=meta.resource_version,
         created=meta.creation_timestamp,
         labels=dict(sorted(meta.labels.items())[:_LABELS]),
         sources=tuple(
             Source(
-                kind=ref.kind,
-                namespace=ref.namespace or meta.namespace,
-                name=ref.name,
+                kind=sys.intern(ref.kind),
+                namespace=sys.intern(ref.namespace or meta.namespace),
+                name=sys.intern(ref.name),
                 path=ref.path,
             )
             for ref in sources
@@ -223,8 +225,8 @@ def _applied(
         suspended=spec.suspend,
         remote=spec.kube_config is not None,
         busy=working and not spec.suspend,
-        revision=revision,
-        attempted=status.last_attempted_revision,
+        revision=sys.intern(revision),
+        attempted=sys.intern(status.last_attempted_revision),
         conditions=conditions,
         refs=refs,
         rules=_rules(spec.health_check_exprs),
@@ -251,11 +253,11 @@ def _rules(specs: list[dict[str, str]]) -> tuple[Rule, ...]:
 def _condition(row: _Condition) -> Json:
     short = row.message if len(row.message) <= _MAX_MESSAGE else f"{row.message[:_MAX_MESSAGE]}…"
     return {
-        "type": row.type,
-        "status": row.status,
-        "reason": row.reason,
-        "message": short,
-        "lastTransitionTime": row.last_transition_time,
+        "type": sys.intern(row.type),
+        "status": sys.intern(row.status),
+        "reason": sys.intern(row.reason),
+        "message": sys.intern(short),
+        "lastTransitionTime": sys.intern(row.last_transition_time),
     }
 
 

@@ -9,6 +9,7 @@ Pure functions; nothing is changed in place.
 """
 
 import base64
+import sys
 from collections.abc import Mapping
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -65,7 +66,10 @@ def owner_of(obj: Json, group: str = KUSTOMIZE_GROUP) -> ObjectKey | None:
     """Return the owner that the labels name, or None if a label is missing."""
     labels = dig(obj, "metadata", "labels", default={})
     namespace, name = labels.get(f"{group}/namespace"), labels.get(f"{group}/name")
-    return ObjectKey(namespace, name) if namespace and name else None
+    if not (namespace and name):
+        return None
+    # Many objects have the same owner.
+    return ObjectKey(sys.intern(namespace), sys.intern(name))
 
 
 def own(
@@ -100,10 +104,11 @@ def is_secret(obj: Json) -> bool:
 def marked(obj: Json, owner: Owner, name: str, value: str) -> bool:
     """Tell whether a label or annotation ``<group>/<name>`` has this value, in any case."""
     key = f"{owner.group}/{name}"
-    return any(
-        str(dig(obj, "metadata", place, default={}).get(key, "")).lower() == value
-        for place in ("annotations", "labels")
-    )
+    for place in ("annotations", "labels"):
+        found = dig(obj, "metadata", place, default=_NOTHING).get(key)
+        if found is not None and str(found).lower() == value:
+            return True
+    return False
 
 
 def hands_off(obj: Json, owner: Owner) -> bool:

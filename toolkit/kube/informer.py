@@ -14,6 +14,7 @@ still handled. The object may belong to a tenant, and would otherwise end the pr
 import asyncio
 import logging
 import random
+import sys
 import traceback
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -250,7 +251,8 @@ class Informer(Generic[T]):
     def _put(self, raw: msgspec.Raw) -> tuple[ObjectKey, str]:
         """Store one object unless it is unchanged; return its key and resourceVersion."""
         meta = _meta(raw)
-        key = ObjectKey(meta.namespace, meta.name)
+        # Others keep the same texts: who refers to it, and who watches another kind.
+        key = ObjectKey(sys.intern(meta.namespace), sys.intern(meta.name))
         if self._versions.get(key) == meta.resource_version:
             return key, meta.resource_version
         self._versions[key] = meta.resource_version
