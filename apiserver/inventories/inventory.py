@@ -5,7 +5,6 @@ that need attention. The subresource ``objects`` has all rows.
 """
 
 import uuid
-from collections import Counter
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from heapq import nsmallest
@@ -36,9 +35,10 @@ class Inventory:
     applier: Applier
     applied: Applied
     watched: tuple[ObjectRef, ...] = ()
-    flags: dict[Identity, Flag] = field(default_factory=dict)
-    totals: Counter[Flag] = field(default_factory=Counter)
-    problems: set[Identity] = field(default_factory=set)
+    flags: dict[Identity, int] = field(default_factory=dict)
+    totals: dict[int, int] = field(default_factory=dict)
+    """How many objects have each combination of flags; as numbers, which are cheap to test."""
+    problems: dict[Identity, None] = field(default_factory=dict)
     revision: int = 0
 
     @property
@@ -49,25 +49,33 @@ class Inventory:
 
     def put(self, identity: Identity, row: Row) -> bool:
         """Count a row again; return whether the shown object may change."""
-        before = self.flags.get(identity)
-        if before is not None:
-            self.totals[before] -= 1
-        self.flags[identity] = row.flags
-        self.totals[row.flags] += 1
+        before, now = self.flags.get(identity), row.flags.value
+        if before != now:
+            self._uncount(before)
+            self.flags[identity] = now
+            self.totals[now] = self.totals.get(now, 0) + 1
         shown = not row.fine or identity in self.problems
-        (self.problems.discard if row.fine else self.problems.add)(identity)
-        return shown or before != row.flags
+        if row.fine:
+            self.problems.pop(identity, None)
+        else:
+            self.problems[identity] = None
+        return shown or before != now
 
     def drop(self, identity: Identity) -> None:
         """Stop counting an object that has left the inventory."""
-        before = self.flags.pop(identity, None)
-        if before is not None:
-            self.totals[before] -= 1
-        self.problems.discard(identity)
+        self._uncount(self.flags.pop(identity, None))
+        self.problems.pop(identity, None)
+
+    def _uncount(self, flags: int | None) -> None:
+        if flags is not None:
+            self.totals[flags] -= 1
+            if not self.totals[flags]:
+                del self.totals[flags]
 
     def count(self, flag: Flag) -> int:
         """Return the number of objects with a flag."""
-        return sum(number for flags, number in self.totals.items() if flags & flag)
+        mask = flag.value
+        return sum(number for flags, number in self.totals.items() if flags & mask)
 
     @property
     def ready(self) -> bool:

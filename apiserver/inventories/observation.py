@@ -12,6 +12,7 @@ the budget are judged later, one at a time.
 
 import asyncio
 import logging
+import sys
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable
@@ -196,6 +197,8 @@ class Observation:
         with it.
         """
         error, gvk = watch.informer.last_error, watch.scope.gvk
+        if error is None and watch.informer.synced:
+            return ""
         if isinstance(error, errors.NoMatchError):
             return f"{gvk.api_version} {gvk.kind} is not served"
         if isinstance(error, errors.ForbiddenError | errors.UnauthorizedError):
@@ -284,19 +287,19 @@ def project(gvk: GroupVersionKind, obj: Json, applier: Applier, rules_of: RulesO
     named = {**obj, "apiVersion": gvk.api_version, "kind": gvk.kind}
     live = projector.project(named)
     entry = fields.applied_entry(obj, applier.manager) or {}
-    applied = str(entry.get("time") or "")
     owned: Json = entry.get("fieldsV1") or {}
     owner = live.owner or ObjectKey("", "")
     whose = Owner(namespace=owner.namespace, name=owner.name, group=applier.group)
     return Observed(
         live=live,
-        created=str(dig(obj, "metadata", "creationTimestamp", default="")),
-        applied=applied,
+        created=sys.intern(str(dig(obj, "metadata", "creationTimestamp", default=""))),
+        applied=live.stamp,
         owned=fields.size(owned),
         sole=_sole(obj, entry, owned),
-        later=_later(obj, applier.manager, applied),
+        later=_later(obj, applier.manager, live.stamp),
         vanishing=health.vanishes(named),
-        disabled=ownership.hands_off(named, whose),
+        # What may be pruned is not to be left alone.
+        disabled=(live.kept or live.owner is None) and ownership.hands_off(named, whose),
     )
 
 
@@ -307,8 +310,11 @@ def judged(ref: ObjectRef, seen: Observed, rules: tuple[Rule, ...]) -> bool:
 
 def _sole(obj: Json, entry: Json, owned: Json) -> str:
     """Return a digest of the fields that only the applier owns."""
-    others = [e.get("fieldsV1") or {} for e in fields.entries(obj) if e is not entry]
-    return fields.digest(fields.without(owned, fields.union(others)))
+    left = owned
+    for other in fields.entries(obj):
+        if other is not entry:
+            left = fields.without(left, other.get("fieldsV1") or {})
+    return fields.digest(left)
 
 
 def _later(obj: Json, manager: str, applied: str) -> tuple[str, ...]:

@@ -182,13 +182,13 @@ class Inventories:
                 self._changed(key)
 
     def _count(self, inventory: Inventory, identity: Identity) -> bool:
-        tracked, row = self._shown_in(inventory.applied.key)(identity)
-        self._read_where_needed(inventory.applied, tracked)
-        return inventory.put(identity, row)
+        applied, tracked = inventory.applied, self._tracked[identity]
+        reason = self.observation.reason(tracked.ref)
+        if not reason:
+            self._read_where_needed(applied, tracked)
+        return inventory.put(identity, rows.row(applied, tracked, reason))
 
     def _read_where_needed(self, applied: Applied, tracked: Tracked) -> None:
-        if self.observation.reason(tracked.ref):
-            return
         seen = tracked.seen
         own = seen is not None and seen.live.owner == applied.key
         stale = own and seen is not None and not judged(tracked.ref, seen, applied.rules)

@@ -116,13 +116,16 @@ def looked_for(applied: Applied, tracked: Tracked) -> bool:
 
 
 def _present(seen: Observed, known: Drift) -> Row:
-    status = seen.live.health.status
-    flags = Flag.OBSERVED
-    flags |= Flag.READY if status is Status.CURRENT else Flag(0)
-    flags |= Flag.FAILED if status is Status.FAILED else Flag(0)
     found = drift.NONE if seen.disabled else known
-    flags |= Flag.DRIFTED if found.state == "Changed" else Flag(0)
+    changed = found.state == "Changed"
+    flags = _PRESENT[changed].get(seen.live.health.status, Flag.OBSERVED)
     return Row(flags=flags, health=seen.live.health, drift=found)
+
+
+_INTACT: Final = {Status.CURRENT: FINE, Status.FAILED: Flag.OBSERVED | Flag.FAILED}
+_CHANGED: Final = {status: _INTACT.get(status, Flag.OBSERVED) | Flag.DRIFTED for status in Status}
+_PRESENT: Final = (_INTACT, _CHANGED)
+"""What counts of an object that is there, by its status: made once, for an event a moment."""
 
 
 def _absent(applied: Applied, tracked: Tracked, *, known: bool) -> Row:

@@ -73,10 +73,10 @@ def other_writers(obj: Json, manager: str) -> tuple[Writer, ...]:
     """Return all other managers with fields, except those that only write the status."""
     return tuple(
         Writer(
-            str(entry.get("manager") or "unknown"),
-            str(entry.get("operation") or ""),
+            sys.intern(str(entry.get("manager") or "unknown")),
+            sys.intern(str(entry.get("operation") or "")),
             digest(entry.get("fieldsV1") or {}),
-            str(entry.get("time") or ""),
+            sys.intern(str(entry.get("time") or "")),
         )
         for entry in entries(obj)
         if entry.get("subresource") != "status"
@@ -94,7 +94,10 @@ def union(trees: Sequence[Mapping[str, Any]]) -> Json:
 
 def size(tree: Mapping[str, Any]) -> int:
     """Return the number of leaves of a field set."""
-    return sum(size(node) if node else 1 for node in tree.values())
+    leaves = 0
+    for node in tree.values():
+        leaves += size(node) if node else 1
+    return leaves
 
 
 def paths(tree: Mapping[str, Any], *, depth: int) -> set[tuple[str, ...]]:
@@ -112,7 +115,7 @@ def without(tree: Mapping[str, Any], other: Mapping[str, Any]) -> Json:
     for key, node in tree.items():
         if key not in other:
             left[key] = node
-        elif node and (rest := without(node, other[key])):
+        elif node and (rest := without(node, other[key] or {})):
             left[key] = rest
     return left
 

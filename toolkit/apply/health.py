@@ -91,8 +91,17 @@ def assess(obj: Json, rules: Iterable[Rule] = ()) -> Health:
     for step in (_deletion, _generation, _custom(rule) if rule else _builtin):
         found = step(obj)
         if found is not None:
-            return Health(found.status, found.message[:_MAX_MESSAGE])
-    return Health(Status.CURRENT, "Resource is current")
+            return _shortened(found)
+    return _CURRENT
+
+
+_CURRENT: Final = Health(Status.CURRENT, "Resource is current")
+
+
+def _shortened(found: Health) -> Health:
+    if len(found.message) <= _MAX_MESSAGE:
+        return found
+    return Health(found.status, found.message[:_MAX_MESSAGE])
 
 
 def vanishes(obj: Json) -> bool:

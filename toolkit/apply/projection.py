@@ -79,15 +79,7 @@ class Projector:
             uid=str(dig(obj, "metadata", "uid", default="")),
             resource_version=str(dig(obj, "metadata", "resourceVersion", default="")),
             entry=fields.entry_digest(obj, self.manager),
-            writers=tuple(
-                Writer(
-                    sys.intern(writer.manager),
-                    sys.intern(writer.operation),
-                    writer.digest,
-                    sys.intern(writer.time),
-                )
-                for writer in fields.other_writers(obj, self.manager)
-            ),
+            writers=fields.other_writers(obj, self.manager),
             owner=labelled,
             health=health.assess(named, rules),
             rule=rule_key(rules, self.gvk),

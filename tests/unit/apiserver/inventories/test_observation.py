@@ -63,6 +63,27 @@ def test_marks_and_lives_are_read_from_the_object() -> None:
     assert project(GroupVersionKind("batch", "v1", "Job"), job, APPLIER, lambda _: ()).vanishing
 
 
+@pytest.mark.parametrize(
+    ("marks", "disabled"),
+    [
+        ({}, False),
+        ({"prune": "disabled"}, False),
+        ({"reconcile": "disabled"}, True),
+        ({"ssa": "Ignore"}, True),
+        ({"ssa": "merge"}, False),
+    ],
+)
+@pytest.mark.parametrize("owned", [True, False])
+def test_what_is_to_be_left_alone_is_so_with_and_without_an_owner(
+    marks: dict[str, str], *, disabled: bool, owned: bool
+) -> None:
+    unlabelled: Json = {} if owned else {"labels": {}}
+    annotations = {f"{GROUP}/{name}": value for name, value in marks.items()}
+    found = obj(OURS, metadata={"annotations": annotations, **unlabelled})
+
+    assert project(CONFIG_MAP, found, APPLIER, lambda _: ()).disabled is disabled
+
+
 def test_metadata_alone_are_judged_as_the_kind_that_they_are_of() -> None:
     partial = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", **obj(OURS)}
 

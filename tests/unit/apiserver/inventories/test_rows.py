@@ -173,3 +173,17 @@ def test_a_row_tells_of_the_object_that_it_is_about() -> None:
 def test_what_is_not_read_yet_is_told_from_what_cannot_be_read() -> None:
     assert _row(_tracked(), rows.UNREAD).flags == Flag.UNREAD
     assert _row(_tracked(), "Secret may not be watched").flags == Flag(0)
+
+
+@pytest.mark.parametrize("changed", [False, True])
+@pytest.mark.parametrize("status", Status)
+def test_an_object_that_is_there_counts_by_its_status(status: Status, *, changed: bool) -> None:
+    states = [seen(status), *([seen(status, resource_version="11", entry="x")] if changed else [])]
+
+    flags = _row(_tracked(*states)).flags
+
+    assert bool(flags & Flag.OBSERVED)
+    assert bool(flags & Flag.READY) is (status is Status.CURRENT)
+    assert bool(flags & Flag.FAILED) is (status is Status.FAILED)
+    assert bool(flags & Flag.DRIFTED) is changed
+    assert not flags & (Flag.MISSING | Flag.FOREIGN | Flag.UNREAD)

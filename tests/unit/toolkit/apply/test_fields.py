@@ -3,6 +3,8 @@
 from typing import Any
 
 import pytest
+from hypothesis import given
+from hypothesis import strategies as st
 
 from toolkit.apply import fields
 from toolkit.apply.fields import Item
@@ -88,3 +90,21 @@ TREE = {
 )
 def test_ownership_of_a_field(steps: list[Any], owned: bool) -> None:  # noqa: FBT001 - a table
     assert fields.owns(TREE, steps) is owned
+
+
+LEAF: st.SearchStrategy[Json] = st.just({})
+TREES = st.recursive(
+    LEAF,
+    lambda below: st.dictionaries(st.sampled_from(["f:a", "f:b", ".", 'k:{"n":1}']), below),
+    max_leaves=12,
+)
+
+
+@given(ours=TREES, others=st.lists(TREES, max_size=3))
+def test_to_take_away_one_after_the_other_takes_away_all(ours: Json, others: list[Json]) -> None:
+    left = ours
+    for other in others:
+        left = fields.without(left, other)
+
+    assert left == fields.without(ours, fields.union(others))
+    assert fields.size(left) <= fields.size(ours)
