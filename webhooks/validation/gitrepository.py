@@ -9,7 +9,7 @@ from toolkit.errors import PenstockError
 from toolkit.policy import counts
 from toolkit.remote.git import refs as gitrefs
 from toolkit.remote.git.refs import GitReference
-from toolkit.remote.git.tree import Sparse
+from toolkit.remote.git.sparse import Sparse
 from toolkit.remote.git.url import GitUrl
 from webhooks.validation import circles, fetching, paths, refs, schedule
 from webhooks.validation.rule import Checks, Fault, Named, Rule, few, read, when

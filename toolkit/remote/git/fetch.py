@@ -26,7 +26,8 @@ from toolkit.remote.git.limits import Budget
 from toolkit.remote.git.objects import Commit
 from toolkit.remote.git.pack import Pack
 from toolkit.remote.git.refs import Resolved
-from toolkit.remote.git.tree import Item, Sparse
+from toolkit.remote.git.sparse import Sparse
+from toolkit.remote.git.tree import Item
 from toolkit.remote.git.url import GitUrl
 from toolkit.remote.git.wire import Checkout, CheckoutRequest, ResolveRequest, TagObject
 

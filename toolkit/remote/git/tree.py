@@ -11,9 +11,8 @@ before its first byte is written. A tree is hostile input; this is what keeps wr
 """
 
 import os
-import posixpath
 import stat
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
@@ -23,9 +22,10 @@ from dulwich.index import validate_path_element_hfs, validate_path_element_ntfs
 from dulwich.objects import parse_tree
 
 from toolkit.remote.git import pack as gitpack
-from toolkit.remote.git.errors import GitError, GitSpecError
+from toolkit.remote.git.errors import GitError
 from toolkit.remote.git.limits import Budget
 from toolkit.remote.git.pack import Pack
+from toolkit.remote.git.sparse import Sparse
 
 _EMPTY_TREE: Final = b"4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _GITLINK: Final = 0o160000
@@ -55,37 +55,6 @@ class Plan:
     links: list[Item] = field(default_factory=list)
     submodules: list[Item] = field(default_factory=list)
     gitmodules: bytes | None = None
-
-
-class Sparse:
-    """Which part of a tree is wanted: some directories with all below them, or everything."""
-
-    def __init__(self, directories: Sequence[str] = ()) -> None:
-        cleaned = [posixpath.normpath(path.strip("/") or ".") for path in directories]
-        outside = [path for path in cleaned if path.split("/")[0] == ".."]
-        if outside:
-            raise GitSpecError(f"sparse checkout directory '{outside[0]}' is not in the repository")
-        everything = not cleaned or "." in cleaned
-        self._wanted = frozenset() if everything else frozenset(map(os.fsencode, cleaned))
-        self._above = frozenset(parent for path in self._wanted for parent in _parents(path))
-        self._seen: set[bytes] = set()
-
-    def directory(self, path: bytes) -> bool:
-        """Tell whether to look into a directory."""
-        if path in self._wanted:
-            self._seen.add(path)
-        return self.file(path + b"/") or path in self._above
-
-    def file(self, path: bytes) -> bool:
-        """Tell whether a file is wanted."""
-        return not self._wanted or any(parent in self._wanted for parent in _parents(path))
-
-    def check(self) -> None:
-        """Raise ``GitError`` if a directory that is wanted was not met."""
-        for path in sorted(self._wanted - self._seen):
-            raise GitError(
-                f"sparse checkout directory '{os.fsdecode(path)}' is not in the repository"
-            )
 
 
 def make_plan(pack: Pack, tree: bytes, *, budget: Budget, sparse: Sparse) -> Plan:
@@ -224,13 +193,6 @@ def _stays_inside(path: bytes, target: bytes) -> bool:
         and b".." not in parts[ups:]
         and ups <= path.count(b"/")
     )
-
-
-def _parents(path: bytes) -> Iterator[bytes]:
-    end = path.rfind(b"/")
-    while end > 0:
-        yield path[:end]
-        end = path.rfind(b"/", 0, end)
 
 
 def _shown(path: bytes) -> str:

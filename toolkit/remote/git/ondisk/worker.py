@@ -23,7 +23,7 @@ from toolkit.remote.git.limits import Budget, Limits
 from toolkit.remote.git.ondisk.repository import Request
 from toolkit.remote.git.pack import Pack
 from toolkit.remote.git.refs import Resolved
-from toolkit.remote.git.tree import Sparse
+from toolkit.remote.git.sparse import Sparse
 from toolkit.remote.git.wire import Checkout
 
 _GITLINK: Final = 0o160000

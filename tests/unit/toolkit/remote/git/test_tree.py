@@ -16,7 +16,8 @@ from toolkit.remote.git import tree as gittree
 from toolkit.remote.git.errors import GitError
 from toolkit.remote.git.limits import Budget, Limits
 from toolkit.remote.git.pack import Pack
-from toolkit.remote.git.tree import Plan, Sparse
+from toolkit.remote.git.sparse import Sparse
+from toolkit.remote.git.tree import Plan
 
 
 @pytest.fixture
