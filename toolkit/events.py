@@ -8,6 +8,7 @@ failing object does not fill etcd. ``trace`` events are not sent to the notifica
 
 import asyncio
 import datetime as dt
+import hashlib
 import logging
 import os
 import uuid
@@ -140,7 +141,8 @@ class _ClusterEvents:
         self._client = client
         self._controller = controller
         self._instance = instance
-        self._recent: OrderedDict[tuple[str, ...], tuple[str, int]] = OrderedDict()
+        self._recent: OrderedDict[bytes, tuple[str, int]] = OrderedDict()
+        """By a digest of what makes an event the same: the texts would take half a kilobyte."""
 
     async def send(self, sending: list[Queued]) -> None:
         while sending:
@@ -148,7 +150,7 @@ class _ClusterEvents:
             del sending[0]
 
     async def _record(self, event: Event, when: str) -> None:
-        identity = (event.meta.uid, str(event.ref), event.severity, event.reason, event.shown)
+        identity = _identity(event)
         try:
             name, count = self._recent.pop(identity, ("", 0))
             if name and await self._again(event, name, count + 1, when):
@@ -194,6 +196,11 @@ class _ClusterEvents:
             }
         )
         return name
+
+
+def _identity(event: Event) -> bytes:
+    parts = (event.meta.uid, str(event.ref), event.severity, event.reason, event.shown)
+    return hashlib.blake2b(msgspec.json.encode(parts), digest_size=16).digest()
 
 
 def _notification(event: Event, when: str, *, controller: str, instance: str) -> Json:
