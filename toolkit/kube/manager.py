@@ -29,6 +29,7 @@ from toolkit.kube.options import Options
 from toolkit.native import heap
 from toolkit.net import listening
 from toolkit.net.connections import Connections, Limits
+from toolkit.remote import systemtrust
 
 logger = logging.getLogger(__name__)
 
@@ -69,6 +70,7 @@ class Manager:
     async def open(cls, options: Options) -> AsyncIterator["Manager"]:
         """Set logging up, connect to the cluster, and close everything at the end."""
         telemetry.configure_logging(options.log_level, options.log_encoding)
+        systemtrust.defer()
         cluster = await asyncio.to_thread(config.from_environment, options.kubeconfig)
         client = Client.open(cluster, qps=options.kube_api_qps, burst=options.kube_api_burst)
         manager = cls(options, client)
