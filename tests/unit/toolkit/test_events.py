@@ -3,6 +3,7 @@
 import asyncio
 import json
 import logging
+import tracemalloc
 from collections.abc import Awaitable, Callable
 from typing import Any
 
@@ -139,6 +140,30 @@ def test_a_repeated_event_is_counted_not_multiplied() -> None:
 
     assert {each["message"]: each["count"] for each in written} == {"broken": 3, "other": 1}
     assert {each["type"] for each in written} == {"Warning"}
+
+
+def test_what_was_said_is_not_kept_to_count_repeats() -> None:
+    """A tenant can have 4,096 different messages of 32 KiB written."""
+
+    async def main() -> int:
+        server = FakeApiServer()
+        async with server.running() as client:
+            recorder = Recorder(client, controller="source-controller")
+            running = asyncio.create_task(recorder.run())
+            tracemalloc.start()
+            try:
+                for number in range(200):
+                    recorder.emit(event(f"{number} {'x' * 32_000}"))
+                while len(server.objects) < 200:  # noqa: ASYNC110 - virtual time
+                    await asyncio.sleep(0.1)
+                held, _ = tracemalloc.get_traced_memory()
+            finally:
+                tracemalloc.stop()
+            running.cancel()
+            await asyncio.wait([running])
+        return held
+
+    assert virtualtime.run(main) < 200 * 32_000 // 2
 
 
 def test_a_repeat_after_the_event_expired_is_a_new_event() -> None:
