@@ -16,6 +16,8 @@ from webhooks.validation import circles
 from webhooks.validation.circles import Build, Seen
 
 _MOST: Final = 12
+_DEEPEST: Final = 64
+"""Directories of a path; a deeper one is compared with the same path only (``artifact.limits``)."""
 
 
 class Builds:
@@ -47,6 +49,8 @@ class Builds:
         ``kustomization.yaml``, so it does not count.
         """
         yield build.path, "the same"
+        if build.path.count("/") > _DEEPEST:
+            return
         above = build.path
         while above := above.rpartition("/")[0]:
             yield above, f"'.{above}', of which this is a part"

@@ -6,14 +6,24 @@ The webhooks check these, so nothing here knows how a tree is read.
 import os
 import posixpath
 from collections.abc import Iterator, Sequence
+from typing import Final
 
 from toolkit.remote.git.errors import GitError, GitSpecError
+
+MAX_PATH: Final = 4000
+"""Characters of a path in a repository."""
 
 
 class Sparse:
     """Which part of a tree is wanted: some directories with all below them, or everything."""
 
     def __init__(self, directories: Sequence[str] = ()) -> None:
+        if any(len(path) > MAX_PATH for path in directories):
+            # To note all directories above takes time and memory by the square of the length.
+            raise GitSpecError(
+                f"a sparse checkout directory has more than {MAX_PATH} characters, which no file "
+                "has in its path"
+            )
         cleaned = [posixpath.normpath(path.strip("/") or ".") for path in directories]
         outside = [path for path in cleaned if path.split("/")[0] == ".."]
         if outside:

@@ -25,12 +25,11 @@ from toolkit.remote.git import pack as gitpack
 from toolkit.remote.git.errors import GitError
 from toolkit.remote.git.limits import Budget
 from toolkit.remote.git.pack import Pack
-from toolkit.remote.git.sparse import Sparse
+from toolkit.remote.git.sparse import MAX_PATH, Sparse
 
 _EMPTY_TREE: Final = b"4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 _GITLINK: Final = 0o160000
 _GITMODULES: Final = b".gitmodules"
-_MAX_PATH: Final = 4000
 _MAX_NAME: Final = 255
 
 
@@ -110,7 +109,7 @@ def entries(pack: Pack, oid: bytes, prefix: bytes) -> Iterator[tuple[bytes, int,
     try:
         for name, mode, child in parse_tree(pack.read(oid, gitpack.TREE), 20):
             path = prefix + name
-            if name in names or not is_harmless(name) or len(path) > _MAX_PATH:
+            if name in names or not is_harmless(name) or len(path) > MAX_PATH:
                 raise GitError(f"path '{_shown(path)}' in the repository must not be written")
             names.add(name)
             yield name, mode, child
@@ -167,7 +166,7 @@ def _write_file(pack: Pack, item: Item, root: bytes) -> None:
 
 
 def _write_link(pack: Pack, item: Item, root: bytes) -> bool:
-    if pack.size(item.oid) > _MAX_PATH:
+    if pack.size(item.oid) > MAX_PATH:
         return False
     target = pack.read(item.oid, gitpack.BLOB)
     if not _stays_inside(item.path, target):

@@ -379,6 +379,8 @@ async def test_two_who_build_the_same_are_told() -> None:
         ("./apps/web", "./apps/webs", ""),
         ("./apps/web", "./app", ""),
         ("./infra", "./apps", ""),
+        # all paths above one with 500,000 directories have 250 GB together
+        (f"./apps{'/x' * 100}", "./apps", ""),
     ],
 )
 async def test_paths_of_which_one_is_in_the_other_are_told(

@@ -290,6 +290,12 @@ def test_sparse_directory_outside_stalls() -> None:
         Sparse(("../secret",))
 
 
+def test_sparse_directory_that_no_tree_has_stalls() -> None:
+    """The directories above one of 500,000 levels take minutes, and more memory than there is."""
+    with pytest.raises(StalledError, match="more than 4000 characters"):
+        Sparse(("a/" * 20_000,))
+
+
 def test_submodule_is_an_empty_directory(repository: Repository, tmp_path: Path) -> None:
     repository.commit({"vendor/lib": submodule("a" * 40), "a": "1"})
 
