@@ -6,6 +6,7 @@ that contain decrypted values, or values of Secrets that variables inserted. The
 collected after a failure, so a successful reconciliation has no cost and keeps none of them.
 """
 
+import asyncio
 import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping
@@ -38,8 +39,15 @@ class Redaction:
     encrypted: tuple[Json, ...] = field(default=(), repr=False)
     values: frozenset[str] = field(default=frozenset(), repr=False)
 
+    async def masked(self, message: str) -> str:
+        """Return the message with every secret value masked.
+
+        This happens in a thread: 64 Secrets may have millions of values.
+        """
+        return await asyncio.to_thread(self.text, message)
+
     def text(self, message: str) -> str:
-        """Return the message with every secret value masked."""
+        """Return the same; this may block for long."""
         return hide(message, self.secrets())
 
     def secrets(self) -> frozenset[str]:
@@ -52,8 +60,13 @@ def hide(message: str, values: Collection[str]) -> str:
     """Mask the values in a message, the longest first; also in the form of a JSON string."""
     forms = {value for value in values if len(value) >= _SHORTEST and value not in _LITERALS}
     forms |= {json.dumps(value, ensure_ascii=False)[1:-1] for value in forms}
-    # This blocks the event loop, and there may be hundreds of thousands of values.
-    present = [value for value in forms if value in message]
+    # There may be millions of values. Most are excluded by how they begin and end.
+    pieces = {message[at : at + _SHORTEST] for at in range(len(message))}
+    present = [
+        value
+        for value in forms
+        if value[:_SHORTEST] in pieces and value[-_SHORTEST:] in pieces and value in message
+    ]
     for value in sorted(present, key=len, reverse=True):
         pattern = re.escape(value)
         message = re.sub(

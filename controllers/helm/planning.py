@@ -217,7 +217,7 @@ class _Asked:
                 secrets=secrets,
             )
         except EngineError as error:
-            text = _mask(secrets, reading).text(str(error))
+            text = await asyncio.to_thread(_mask(secrets, reading).text, str(error))
             raise TransientError(text, reason=error.reason) from None
         if not outcome.records:
             raise TransientError(
@@ -295,7 +295,8 @@ async def _found(
             deletes=lambda live: not manifests.stays(live),
         )
     except ApplyError as error:
-        raise TransientError(mask.text(str(error)), reason=error.reason) from None
+        told = await asyncio.to_thread(mask.text, str(error))
+        raise TransientError(told, reason=error.reason) from None
 
 
 def _owner(obj: HelmRelease) -> Owner:

@@ -225,7 +225,7 @@ class KustomizationReconciler:
             reporting.list_inventory(rec, [*before, *error.changes.refs])
             cluster.live.expect(rec.key, error.changes.known, partial=True)
             reporting.report_changes(rec, cluster, error.changes.lines)
-            message = built.redaction.text(str(error))
+            message = await built.redaction.masked(str(error))
             raise ApplyError((), changes=error.changes.entries, message=message) from None
         except BaseException:
             self.refusals.awaits(rec.key, ())

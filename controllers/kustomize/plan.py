@@ -91,7 +91,8 @@ async def _found(
             secret=mask.holds,
         )
     except ApplyError as error:
-        raise TransientError(built.redaction.text(str(error)), reason=error.reason) from None
+        told = await built.redaction.masked(str(error))
+        raise TransientError(told, reason=error.reason) from None
 
 
 def _inventory(obj: Kustomization) -> Sequence[ObjectRef]:

@@ -161,7 +161,8 @@ class Renderer:
                 timeout=seconds,
             )
         except substitute.SubstitutionError as error:
-            raise TransientError(hidden.text(str(error)), reason=error.reason) from None
+            told = await hidden.masked(str(error))
+            raise TransientError(told, reason=error.reason) from None
 
     async def _build(
         self,
@@ -246,10 +247,8 @@ class Renderer:
         try:
             built = await kustomize.build(self.pool, build, timeout=work.seconds)
         except kustomize.BuildError as error:
-            secret = redaction.words(
-                (file.clear for file in files.values()), (file.raw for file in files.values())
-            )
-            raise TransientError(redaction.hide(str(error), secret), reason=error.reason) from None
+            told = await asyncio.to_thread(_masked, str(error), tuple(files.values()))
+            raise TransientError(told, reason=error.reason) from None
         return Rendered(
             objects=built.objects,
             redaction=Redaction(clear=built.objects, encrypted=work.before),
@@ -301,6 +300,12 @@ async def _suspects(mounts: Mapping[str, Extracted]) -> frozenset[str]:
 
 def _read_files(paths: Iterable[str], mounts: Mapping[str, Extracted]) -> dict[str, bytes]:
     return {path: _locate(path, mounts).read_bytes() for path in paths}
+
+
+def _masked(message: str, files: Sequence[_Decrypted]) -> str:
+    """Return a message about a build of these files without what only their plaintext has."""
+    secret = redaction.words((file.clear for file in files), (file.raw for file in files))
+    return redaction.hide(message, secret)
 
 
 def _decrypt_file(path: str, raw: bytes, keys: KeyRing) -> _Decrypted:

@@ -1,5 +1,7 @@
 """No message shows what was decrypted."""
 
+import asyncio
+
 import pytest
 
 from controllers.applying.redaction import Redaction, hide, words
@@ -68,3 +70,13 @@ def test_a_redaction_shows_nothing_when_it_is_printed() -> None:
     redaction = Redaction(clear=(config_map(a="hunter2"),), values=frozenset({"swordfish"}))
 
     assert repr(redaction) == "Redaction()"
+
+
+async def test_others_have_their_turn_while_values_are_masked() -> None:
+    """64 Secrets may have millions of values, and a failed build says what its author wants."""
+    redaction = Redaction(values=frozenset({"hunter2"}))
+
+    assert await redaction.masked("it is hunter2") == "it is ***"
+    with pytest.raises(TimeoutError):
+        async with asyncio.timeout(0):
+            await redaction.masked("it is hunter2")
