@@ -70,7 +70,7 @@ class _Verbs(click.Group):
 )
 @click.version_option(package_name="penstock", message="%(prog)s version v%(version)s")
 def penstock() -> None:
-    """GitOps for Kubernetes with the gate at the API server.
+    """GitOps for Kubernetes that checks every change at the API server.
 
     Penstock speaks Flux's API: the commands work on Flux's objects, whether Flux or Penstock
     reconciles them. The namespace is the first of these that is set: --namespace,

@@ -52,7 +52,7 @@ def _chart() -> str:
         _HEADER
         + f"""apiVersion: v2
 name: penstock
-description: GitOps for Kubernetes with the gate at the API server
+description: GitOps for Kubernetes that checks every change at the API server
 type: application
 version: {version}
 appVersion: v{version}

@@ -8,7 +8,7 @@ import pytest
 ROOT = Path(__file__).parents[2]
 NAMES = ("security.md", "sops.md", "image-verification.md", "hostile-signatures.md")
 PAGES = [ROOT / "docs" / name for name in NAMES]
-GATE = PAGES[0].read_text().partition("\n## The gate\n")[2].partition("\n## ")[0]
+GATE = PAGES[0].read_text().partition("\n## The admission webhooks\n")[2].partition("\n## ")[0]
 THREATS = (
     "replay of ciphertext into another namespace",
     "decryption oracle by dry-run",
