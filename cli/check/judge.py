@@ -12,6 +12,7 @@ from typing import Any, Final
 
 import msgspec
 
+from cli.check import fieldnames
 from cli.check.subjects import Subject
 from crds import KINDS, REFERENCE_GRANT
 from crds.conversion import ConversionError, Converter
@@ -153,6 +154,7 @@ def _validated(stored: _Stored, waiting: Mapping[Waiter, Seen]) -> Iterator[Find
         )
     if stored.obj is None:
         return
+    yield from _misnamed(subject, stored.obj)
     if stored.fits:
         found = [
             *verdict.findings(checks, stored.obj),
@@ -170,6 +172,19 @@ def _validated(stored: _Stored, waiting: Mapping[Waiter, Seen]) -> Iterator[Find
             message=each.fault.shown.removeprefix(each.fault.field).removeprefix(": ").strip(),
             remedy=each.rule.remedy,
             refused=each.rule.refuses,
+        )
+
+
+def _misnamed(subject: Subject, obj: Json) -> Iterator[Finding]:
+    """Find fields that the kind does not have."""
+    kind = subject.ref.gvk.kind
+    for path, similar in fieldnames.unknown(obj):
+        yield Finding(
+            subject=subject,
+            field=path,
+            rule="unknown-field",
+            message=f"{kind} has no such field",
+            remedy=f"write '{similar}', or remove it" if similar else "remove it",
         )
 
 

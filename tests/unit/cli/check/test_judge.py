@@ -135,6 +135,18 @@ def test_an_old_version_is_judged_as_the_stored_one() -> None:
     assert [each.rule for each in judged(Subject(obj=obj))] == ["reference-grant"]
 
 
+def test_a_misspelt_field_is_refused_with_the_one_that_was_meant() -> None:
+    (finding,) = judged(kustomization("a", "infra", intervall="1m"))
+
+    assert (finding.field, finding.rule) == ("spec.intervall", "unknown-field")
+    assert finding.refused
+    assert finding.remedy == "write 'interval', or remove it"
+
+
+def test_a_field_of_an_old_version_is_known_in_all() -> None:
+    assert not judged(kustomization("a", "infra", patchesStrategicMerge=[]))
+
+
 def test_a_version_that_nobody_serves_is_refused() -> None:
     old = kustomization("a", "media")
     obj = {**old.obj, "apiVersion": "kustomize.toolkit.fluxcd.io/v7"}
