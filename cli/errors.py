@@ -42,17 +42,20 @@ class DifferentError(CommandError):
 _REMEDIES: Final = (
     (
         kube_errors.NoMatchError,
-        "its CustomResourceDefinition is not installed here; `penstock up --kubeconfig FILE` does",
+        "its CustomResourceDefinition is missing: install Penstock, or choose another --context",
     ),
     (
         kube_errors.UnreachableError,
-        "is the cluster running, and does --kubeconfig or KUBECONFIG name it?",
+        "check that the cluster is running, and that --kubeconfig or KUBECONFIG selects it",
     ),
     (kube_errors.UnauthorizedError, "renew the credentials of this kubeconfig context"),
-    (kube_errors.ForbiddenError, "ask for this right, or choose another --context"),
+    (
+        kube_errors.ForbiddenError,
+        "ask an administrator for this right, or choose another user with --context",
+    ),
     (
         kube_errors.KubeConfigError,
-        "name one with --kubeconfig or KUBECONFIG, and what it has with --context",
+        "set --kubeconfig or KUBECONFIG to a kubeconfig file, and --context to one of its contexts",
     ),
 )
 

@@ -261,7 +261,7 @@ def _finish(found: Sequence[Subject], request: Request, *, shipped: bool) -> Non
     if left:
         progress.failure(f"{left} of {told.checked} objects would be refused")
         if told.grants and not request.fix:
-            progress.action(f"--fix FILE writes {len(told.grants)} ReferenceGrants to review")
+            progress.action("--fix FILE writes the missing ReferenceGrants to a file for review")
         raise errors.DifferentError(f"{left} objects would be refused")
     progress.success(f"none of {told.checked} objects would be refused")
 

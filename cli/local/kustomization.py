@@ -43,7 +43,9 @@ def from_file(path: Path, key: ObjectKey) -> Json:
         if isinstance(document, dict) and _is(document, key):
             metadata = {**document["metadata"], "namespace": key.namespace}
             return {**document, "metadata": metadata}
-    raise errors.UsageError(f"{path} holds no Kustomization {key}")
+    raise errors.UsageError(
+        f"{path} contains no Kustomization {key}; choose its namespace with --namespace"
+    )
 
 
 def decode(obj: Json) -> Kustomization:

@@ -124,7 +124,7 @@ async def test_these_rights_are_enough_and_none_of_them_too_many(
 
     assert lacking.code == 1
     assert "customresourcedefinitions" in lacking.err
-    assert "ask for this right" in lacking.err
+    assert "for this right" in lacking.err
     assert done.code == 0, done.err
     assert owners(administrator, old) == {f"{SOURCE_GROUP}/v1"}
 

@@ -51,7 +51,7 @@ def test_one_without_a_namespace_is_in_the_wanted_one(file: Path) -> None:
 
 
 def test_file_without_it_is_refused(file: Path) -> None:
-    with pytest.raises(errors.UsageError, match="holds no Kustomization flux-system/infra"):
+    with pytest.raises(errors.UsageError, match="contains no Kustomization flux-system/infra"):
         kustomization.from_file(file, ObjectKey("flux-system", "infra"))
 
 
