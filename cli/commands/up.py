@@ -49,15 +49,15 @@ _STATE = click.option(
 @click.option(
     "--gate/--no-gate",
     default=None,
-    help="Run the admission webhooks too. Without --kubeconfig they do; with one, its API server "
-    "must reach the loopback address of this machine.",
+    help="Also run the admission webhooks and the aggregated API: the default without "
+    "--kubeconfig. With it, the API server must reach the loopback address of this machine.",
 )
 @click.option(
     "--liveness-period",
     type=click.FloatRange(min=0, min_open=True),
     default=Probe().period,
     show_default=True,
-    help="Seconds between two questions to each process whether it is alive (/healthz).",
+    help="Seconds between two liveness checks (/healthz) of each process.",
 )
 @click.option(
     "--liveness-timeout",
