@@ -53,6 +53,7 @@ _REMEDIES: Final = (
         kube_errors.ForbiddenError,
         "ask an administrator for this right, or choose another user with --context",
     ),
+    (kube_errors.SignInError, "sign in with that program again, then repeat the command"),
     (
         kube_errors.KubeConfigError,
         "set --kubeconfig or KUBECONFIG to a kubeconfig file, and --context to one of its contexts",

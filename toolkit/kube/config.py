@@ -7,8 +7,10 @@ nor name files of this container, and may not disable TLS verification. Our own 
 
 import base64
 import binascii
+import logging
 import os
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
@@ -228,15 +230,40 @@ def _named(
             for text in _TEXTS:
                 untrusted.text(section, text)
             return section
-    which = repr(name) if typed else f"of the name that {_NAMED_BY[field_name]} gives"
-    raise errors.KubeConfigError(f"kubeconfig has no {field_name} {which}")
+    if typed:
+        raise errors.KubeConfigError(f"kubeconfig has no {field_name} {name!r}")
+    raise errors.KubeConfigError(
+        f"{_NAMED_BY[field_name]} of the kubeconfig names a {field_name} that it does not contain"
+    )
 
 
 _NAMED_BY: Final = {
     "context": "current-context",
-    "cluster": "the context's field 'cluster'",
-    "user": "the context's field 'user'",
+    "cluster": "the field 'cluster' of the context",
+    "user": "the field 'user' of the context",
 }
+
+
+class _Collector(logging.Handler):
+    """Keeps messages instead of printing them."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.told: list[str] = []
+
+    def emit(self, record: logging.LogRecord) -> None:
+        self.told.append(record.getMessage())
+
+
+@contextmanager
+def _complaints() -> Iterator[list[str]]:
+    """Collect what the official client logs: it does not raise an error if a program fails."""
+    handler = _Collector()
+    logging.getLogger().addHandler(handler)
+    try:
+        yield handler.told
+    finally:
+        logging.getLogger().removeHandler(handler)
 
 
 def _from_plugin(path: Path, context: str, namespace: str) -> ClusterConfig:
@@ -253,7 +280,13 @@ def _from_plugin(path: Path, context: str, namespace: str) -> ClusterConfig:
     def load() -> Any:
         settings = client.Configuration()
         loader: Any = config  # the package is not annotated
-        loader.load_kube_config(str(path), context or None, settings, persist_config=False)
+        with _complaints() as told:
+            loader.load_kube_config(str(path), context or None, settings, persist_config=False)
+        if not settings.get_api_key_with_prefix("BearerToken") and not settings.cert_file:
+            why = f": {told[-1]}" if told else ""
+            raise errors.SignInError(
+                f"the program that signs in for kubeconfig {path} issued no credentials{why}"
+            )
         return settings
 
     def token() -> str:

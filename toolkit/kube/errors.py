@@ -132,6 +132,10 @@ class KubeConfigError(errors.TransientError):
     default_reason = "KubeConfigInvalid"
 
 
+class SignInError(KubeConfigError):
+    """The program or provider that a kubeconfig names issued no credentials."""
+
+
 _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
     401: UnauthorizedError,
     403: ForbiddenError,

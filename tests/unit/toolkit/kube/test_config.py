@@ -201,6 +201,27 @@ def test_an_exec_user_is_asked_for_its_token(tmp_path: Path) -> None:
     assert result.token() == "from-plugin"
 
 
+@pytest.mark.parametrize(
+    ("script", "why"),
+    [("echo signed out >&2; exit 1", "signed out"), ("echo nonsense", "")],
+)
+def test_a_program_that_issues_no_credentials_is_an_error_and_not_an_anonymous_user(
+    tmp_path: Path, capfd: pytest.CaptureFixture[str], script: str, why: str
+) -> None:
+    plugin = tmp_path / "plugin"
+    plugin.write_text(f"#!/bin/sh\n{script}\n")
+    plugin.chmod(0o700)
+    path = tmp_path / "config"
+    api = "client.authentication.k8s.io/v1"
+    user = {"exec": {"apiVersion": api, "command": str(plugin), "interactiveMode": "Never"}}
+    path.write_text(kubeconfig(user=user))
+
+    with pytest.raises(KubeConfigError, match=f"issued no credentials.*{why}"):
+        config.from_environment(str(path))
+
+    assert not capfd.readouterr().err
+
+
 def test_exec_user_is_refused_where_the_official_client_is_missing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -219,3 +240,12 @@ def test_a_context_that_was_typed_is_told_by_its_name(tmp_path: Path) -> None:
 
     with pytest.raises(KubeConfigError, match="kubeconfig has no context 'nope'"):
         config.from_environment(str(file), context="nope")
+
+
+def test_a_context_that_the_file_names_and_lacks_is_told_without_its_name(tmp_path: Path) -> None:
+    file = tmp_path / "config"
+    text = kubeconfig()
+    file.write_text(text.replace("contexts:", "others:"))
+
+    with pytest.raises(KubeConfigError, match=r"current-context .* that it does not contain"):
+        config.from_environment(str(file))
