@@ -33,7 +33,7 @@ def known_hosts_file(function: Function) -> Function:
     return click.option(
         "--known-hosts-file",
         type=FILE,
-        help="Keys that the server may show over SSH, as ssh-keyscan writes them.",
+        help="File with the SSH host keys of the server, in the format of ssh-keyscan.",
     )(function)
 
 

@@ -47,7 +47,7 @@ def options(function: Function) -> Function:
                 metavar="FILE",
                 help="Kubeconfig to use instead of KUBECONFIG or ~/.kube/config.",
             ),
-            servers.timeout("How long waiting may take."),
+            servers.timeout("How long the command may wait."),
             click.option("--as", "user", default="", metavar="USER", help="Act as this user."),
             click.option(
                 "--as-group",

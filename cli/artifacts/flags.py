@@ -17,21 +17,23 @@ def access(function: Function) -> Function:
     """Add how to sign in, and how long to wait."""
     for option in reversed(
         (
-            click.option("--creds", default="", metavar="USER[:PASSWORD]", help="Login."),
+            click.option(
+                "--creds", default="", metavar="USER[:PASSWORD]", help="Login at the registry."
+            ),
             click.option(
                 "--provider",
                 type=click.Choice(PROVIDERS),
                 default=PROVIDERS[0],
                 show_default=True,
-                help="Sign in as this machine's identity at a cloud; generic reads docker's file.",
+                help="Sign in as this machine at a cloud; generic uses docker's config.json.",
             ),
             click.option(
                 "--insecure-registry",
                 "insecure",
                 is_flag=True,
-                help="The registry may lack TLS.",
+                help="Permit a registry without TLS.",
             ),
-            servers.ca_file("Authority of the registry's certificate, PEM."),
+            servers.ca_file("File with the registry's CA certificate, in PEM."),
             servers.timeout("How long each request may take."),
         )
     ):
@@ -46,7 +48,7 @@ def ignored(function: Function) -> Function:
         "ignored",
         multiple=True,
         metavar="PATTERN",
-        help="Leave out what matches, as .gitignore has it, instead of images and archives.",
+        help="Files to leave out, as .gitignore patterns; default images and archives.",
     )(function)
 
 
@@ -55,7 +57,7 @@ def signing(function: Function) -> Function:
     for option in reversed(
         (
             click.option(
-                "--sign", is_flag=True, help="Sign as the identity of the CI job, by Sigstore."
+                "--sign", is_flag=True, help="Sign with the identity of the CI job, with Sigstore."
             ),
             click.option(
                 "--key",
@@ -68,40 +70,40 @@ def signing(function: Function) -> Function:
                 default="",
                 envvar="SIGSTORE_ID_TOKEN",
                 metavar="TOKEN",
-                help="Sign as this OIDC token's subject; a name of a file works, too.",
+                help="OIDC token to sign with, or a file that contains it.",
             ),
             click.option(
                 "--fulcio-url",
                 "fulcio",
                 default="",
                 metavar="URL",
-                help="Fulcio of a private one, instead of Sigstore's public one.",
+                help="Address of Fulcio, for a private Sigstore instance.",
             ),
             click.option(
                 "--rekor-url",
                 "rekor",
                 default="",
                 metavar="URL",
-                help="Rekor of a private one.",
+                help="Address of Rekor, for a private Sigstore instance.",
             ),
             click.option(
                 "--rekor-version",
                 type=click.IntRange(1, 2),
                 default=1,
                 show_default=True,
-                help="Version of its Rekor; 2 needs timestamps.",
+                help="Version of Rekor, for a private Sigstore instance; 2 needs timestamps.",
             ),
             click.option(
                 "--timestamp-server-url",
                 "timestamps",
                 default="",
                 metavar="URL",
-                help="Timestamp authority (RFC 3161) of a private Sigstore.",
+                help="Timestamp authority (RFC 3161), for a private Sigstore instance.",
             ),
             click.option(
                 "--trusted-root",
                 type=_FILE,
-                help="trusted_root.json of a private Sigstore.",
+                help="File trusted_root.json of a private Sigstore instance.",
             ),
         )
     ):

@@ -33,7 +33,11 @@ _ALGORITHMS: Final = ("ed25519", "ecdsa", "rsa")
 _CURVES: Final = ("p256", "p384", "p521")
 _COMMIT: Final = (
     click.option("--branch", default="main", show_default=True, help="Branch to commit to."),
-    click.option("--path", default="", help="Directory that the cluster follows; default all."),
+    click.option(
+        "--path",
+        default="",
+        help="Directory of the repository that the cluster follows; default is the root.",
+    ),
     click.option(
         "--interval",
         type=age.DURATION,
@@ -41,7 +45,9 @@ _COMMIT: Final = (
         show_default=True,
         help="How often to look for new commits.",
     ),
-    click.option("--recurse-submodules", is_flag=True, help="The cluster fetches submodules, too."),
+    click.option(
+        "--recurse-submodules", is_flag=True, help="Make the cluster fetch submodules, too."
+    ),
     click.option(
         "--sparse-checkout",
         multiple=True,
@@ -52,24 +58,34 @@ _COMMIT: Final = (
         "--secret-name",
         default="",
         metavar="NAME",
-        help="Secret with the credentials; default the namespace's name.",
+        help="Name of the Secret with the credentials; default is the name of the namespace.",
     ),
-    click.option("--author-name", default="Penstock", show_default=True, help="Of the commit."),
     click.option(
-        "--author-email", default="penstock@localhost", show_default=True, help="Of the commit."
+        "--author-name", default="Penstock", show_default=True, help="Name of the commit's author."
     ),
-    click.option("--commit-message-appendix", default="", help="Text to end the message with."),
+    click.option(
+        "--author-email",
+        default="penstock@localhost",
+        show_default=True,
+        help="Email address of the commit's author.",
+    ),
+    click.option(
+        "--commit-message-appendix", default="", help="Text to append to the commit message."
+    ),
     click.option(
         "--gpg-key-ring", type=servers.FILE, help="Sign the commit with this OpenPGP secret key."
     ),
-    click.option("--gpg-passphrase", default="", help="Passphrase of that key."),
+    click.option("--gpg-passphrase", default="", help="Passphrase of the OpenPGP key."),
     click.option(
-        "--gpg-key-id", default="", metavar="ID", help="What its fingerprint has to end with."
+        "--gpg-key-id",
+        default="",
+        metavar="ID",
+        help="Last digits of the fingerprint that the key must have.",
     ),
     click.option(
         "--ssh-signing-key-file", type=servers.FILE, help="Sign the commit with this SSH key."
     ),
-    click.option("--ssh-signing-password", default="", help="Password of that key."),
+    click.option("--ssh-signing-password", default="", help="Password of the SSH signing key."),
     click.option(
         "--ssh-signing-reuse-private-key",
         "reuse",
@@ -81,34 +97,34 @@ _KEYS: Final = (
     click.option(
         "--private-key-file",
         type=servers.FILE,
-        help="Key that the cluster fetches with over SSH; default is one that is made.",
+        help="File with the SSH key that the cluster fetches with; default is a new key.",
     ),
     click.option(
         "--ssh-key-algorithm",
         type=click.Choice(_ALGORITHMS),
         default="ed25519",
         show_default=True,
-        help="Of a key that is made.",
+        help="Algorithm of a new key.",
     ),
     click.option(
         "--ssh-ecdsa-curve",
         type=click.Choice(_CURVES),
         default="p384",
         show_default=True,
-        help="Of an ECDSA key.",
+        help="Curve of a new ECDSA key.",
     ),
     click.option(
         "--ssh-rsa-bits",
         type=click.IntRange(2048, 16384),
         default=3072,
         show_default=True,
-        help="Of an RSA key.",
+        help="Size of a new RSA key.",
     ),
     click.option(
         "--ssh-hostkey-algos", hidden=True, expose_value=False, help="No effect: no host is asked."
     ),
     servers.known_hosts_file,
-    servers.ca_file("Authority of the server's certificate, PEM."),
+    servers.ca_file("File with the server's CA certificate, in PEM."),
     click.option("-s", "--silent", is_flag=True, help="Do not ask for confirmation."),
     click.option(
         "--force",

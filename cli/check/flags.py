@@ -18,22 +18,29 @@ REFERENCE: Final = ("branch", "tag", "tag_semver", "ref_name", "commit")
 SCP: Final = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>[^/:@]+):(?P<path>[^/].*)")
 """An address as scp has it, which Git takes too."""
 _OPTIONS: Final = (
-    click.option("--branch", default="", help="Branch to check; default is the server's own."),
+    click.option(
+        "--branch", default="", help="Branch to check; default is the default branch of the server."
+    ),
     click.option("--tag", default="", help="Tag to check."),
-    click.option("--tag-semver", default="", metavar="RANGE", help="Check the highest tag of it."),
+    click.option(
+        "--tag-semver",
+        default="",
+        metavar="RANGE",
+        help="Range of versions; the highest tag in it is checked.",
+    ),
     click.option("--ref-name", default="", metavar="NAME", help="Full name of a reference."),
     click.option("--commit", default="", metavar="SHA", help="Commit to check, also of --branch."),
     click.option(
         "--recurse-submodules", "submodules", is_flag=True, help="Fetch the submodules as well."
     ),
-    click.option("-u", "--username", default="", help="Who fetches over HTTPS."),
+    click.option("-u", "--username", default="", help="Name of the user who fetches over HTTPS."),
     click.option(
         "-p",
         "--password",
         default="",
         envvar="GIT_PASSWORD",
         show_envvar=True,
-        help="Of that user; over SSH of the private key.",
+        help="Password of the user; with SSH, the password of the private key.",
     ),
     click.option(
         "--bearer-token",
@@ -42,16 +49,18 @@ _OPTIONS: Final = (
         envvar="GIT_BEARER_TOKEN",
         show_envvar=True,
         metavar="TOKEN",
-        help="Token, instead of a user.",
+        help="Bearer token, instead of a user name and password.",
     ),
-    click.option("--private-key-file", type=servers.FILE, help="Key to fetch with, SSH."),
+    click.option(
+        "--private-key-file", type=servers.FILE, help="File with the SSH key to fetch with."
+    ),
     servers.known_hosts_file,
-    servers.ca_file("Authority of the server's certificate, PEM."),
+    servers.ca_file("File with the server's CA certificate, in PEM."),
     click.option(
         "--allow-insecure-http",
         "plain_http",
         is_flag=True,
-        help="Send credentials also where there is no TLS.",
+        help="Send credentials even without TLS.",
     ),
     servers.timeout("How long fetching may take."),
 )

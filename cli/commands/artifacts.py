@@ -52,7 +52,7 @@ def list() -> None:  # noqa: A001  # the verb's name
     "into",
     required=True,
     type=click.Path(path_type=Path, exists=True, file_okay=False),
-    help="Directory for the files; those that are there are replaced.",
+    help="Directory for the files; existing files are replaced.",
 )
 @flags.access
 def pull_artifact(*, url: str, into: Path, **said: Any) -> None:
@@ -84,7 +84,7 @@ def pull_artifact(*, url: str, into: Path, **said: Any) -> None:
     ),
 )
 @click.argument("url")
-@click.option("--tag", "tags", multiple=True, required=True, help="Tag to move there.")
+@click.option("--tag", "tags", multiple=True, required=True, help="Tag to move to the artifact.")
 @flags.access
 def tag_artifact(*, url: str, tags: tuple[str, ...], **said: Any) -> None:
     """Point tags at the artifact oci://HOST/NAME:TAG or oci://HOST/NAME@DIGEST.
@@ -114,10 +114,24 @@ def tag_artifact(*, url: str, tags: tuple[str, ...], **said: Any) -> None:
     epilog=examples.example("penstock list artifacts oci://ghcr.io/org/app --filter-semver '>=1'"),
 )
 @click.argument("url")
-@click.option("--filter-semver", "within", default="", metavar="RANGE", help="Tags in this range.")
-@click.option("--filter-regex", "pattern", default="", metavar="RE2", help="Tags that match.")
-@click.option("--no-header", is_flag=True, help="Leave the header out.")
-@click.option("-o", "--output", "fmt", type=click.Choice((*output.FORMATS, "wide")), help="Format.")
+@click.option(
+    "--filter-semver",
+    "within",
+    default="",
+    metavar="RANGE",
+    help="Only tags in this range of versions.",
+)
+@click.option(
+    "--filter-regex",
+    "pattern",
+    default="",
+    metavar="RE2",
+    help="Only tags that match this pattern.",
+)
+@click.option("--no-header", is_flag=True, help="Do not print the header.")
+@click.option(
+    "-o", "--output", "fmt", type=click.Choice((*output.FORMATS, "wide")), help="Output format."
+)
 @flags.access
 def list_artifacts(
     *, url: str, within: str, pattern: str, no_header: bool, fmt: str | None, **said: Any
@@ -192,9 +206,9 @@ def diff_artifact(*, url: str, path: str, ignored: tuple[str, ...], **said: Any)
     type=click.Path(path_type=Path, dir_okay=False),
     default="artifact.tgz",
     show_default=True,
-    help="File to write; one that exists is replaced.",
+    help="File to write; an existing file is replaced.",
 )
-@click.option("--resolve-symlinks", is_flag=True, help="Pack what symbolic links lead to.")
+@click.option("--resolve-symlinks", is_flag=True, help="Pack the targets of symbolic links.")
 @flags.ignored
 def build_artifact(
     *, path: str, into: Path, resolve_symlinks: bool, ignored: tuple[str, ...]

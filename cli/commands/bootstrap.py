@@ -55,14 +55,16 @@ def bootstrap() -> None:
     ),
 )
 @click.option("--url", required=True, help="Address of the repository: https:// or ssh://.")
-@click.option("-u", "--username", default="", help="Of the user who pushes and fetches over HTTPS.")
+@click.option(
+    "-u", "--username", default="", help="Name of the user who pushes and fetches over HTTPS."
+)
 @click.option(
     "-p",
     "--password",
     default="",
     envvar="GIT_PASSWORD",
     show_envvar=True,
-    help="Of that user; over SSH of the private key.",
+    help="Password of the user; with SSH, the password of the private key.",
 )
 @click.option("--with-bearer-token", "bearer", is_flag=True, help="The password is a bearer token.")
 @click.option("--ssh-hostname", hidden=True, expose_value=False, help="What --url says already.")
@@ -115,13 +117,17 @@ def git(
 
 
 _OF_HOSTS: Final = (
-    click.option("--owner", required=True, help="User or organization that has the repository."),
-    click.option("--repository", required=True, help="Its name; it is made if it is missing."),
+    click.option("--owner", required=True, help="User or organization that owns the repository."),
+    click.option(
+        "--repository",
+        required=True,
+        help="Name of the repository; it is created if it does not exist.",
+    ),
     click.option("--personal", is_flag=True, help="The owner is a user, not an organization."),
     click.option(
         "--reconcile",
         is_flag=True,
-        help="Give a repository that exists the visibility that is said here.",
+        help="Also change the visibility of a repository that exists.",
     ),
     click.option(
         "--private",
@@ -131,14 +137,14 @@ _OF_HOSTS: Final = (
         default=True,
         show_default=True,
         metavar="BOOL",
-        help="Who may see a repository that is made: members, or with =false everybody.",
+        help="Create the repository as private; with =false, everybody can read it.",
     ),
     click.option(
-        "--token-auth", is_flag=True, help="The cluster fetches with the token, over HTTPS."
+        "--token-auth", is_flag=True, help="Make the cluster fetch with the token, over HTTPS."
     ),
-    click.option("--read-write-key", is_flag=True, help="The deploy key may push as well."),
+    click.option("--read-write-key", is_flag=True, help="Give the deploy key write access."),
     click.option(
-        "--ssh-hostname", default="", help="Host, with port, of SSH; default is --hostname."
+        "--ssh-hostname", default="", help="Host and port for SSH; default is --hostname."
     ),
 )
 
@@ -148,13 +154,13 @@ _GITLAB: Final = (
         "--visibility",
         type=click.Choice(("private", "internal", "public")),
         default=None,
-        help="Who may see a repository that is made; default as --private says.",
+        help="Visibility of a new repository; default is that of --private.",
     ),
     click.option(
         "--deploy-token-auth",
         "deploy_token",
         is_flag=True,
-        help="The cluster fetches over HTTPS, with a deploy token that is made.",
+        help="Create a deploy token, and make the cluster fetch with it over HTTPS.",
     ),
 )
 _BITBUCKET: Final = (
@@ -163,7 +169,7 @@ _BITBUCKET: Final = (
         "--username",
         default=USER,
         show_default=True,
-        help="Whom the token belongs to, for Git over HTTPS.",
+        help="User who owns the token, for Git over HTTPS.",
     ),
 )
 _OWN: Final = {"gitlab": _GITLAB, "bitbucket-server": _BITBUCKET}

@@ -52,26 +52,26 @@ def _local_options(function: Function) -> Function:
             "ignored",
             multiple=True,
             metavar="PATTERNS",
-            help="Leave files below --path out, by gitignore patterns with commas.",
+            help="Files below --path to leave out, as .gitignore patterns with commas.",
         ),
         click.option(
             "--local-sources",
             "sources",
             multiple=True,
             metavar="KIND/NAMESPACE/NAME=DIRECTORY",
-            help="Where the files of a source are; that of --path is known.",
+            help="Local directory of a source; not needed for the source of --path.",
         ),
         click.option(
             "-r",
             "--recursive",
             is_flag=True,
-            help="Go on with the Kustomizations that are applied.",
+            help="Also build the Kustomizations that are applied.",
         ),
         click.option(
             "--strict-substitute",
             "strict",
             is_flag=True,
-            help="Fail where a variable has no value and no default, with or without a cluster.",
+            help="Fail if a variable has neither a value nor a default, with or without a cluster.",
         ),
         click.option(
             "--kustomization-file",
@@ -105,7 +105,7 @@ def _local_options(function: Function) -> Function:
         "  --kustomization-file ./clusters/apps.yaml",
     ),
 )
-@click.option("--dry-run", is_flag=True, help="Ask no cluster; needs --kustomization-file.")
+@click.option("--dry-run", is_flag=True, help="Contact no cluster; needs --kustomization-file.")
 @session.options
 @_local_options
 def build_kustomization(*, dry_run: bool, **arguments: Any) -> None:

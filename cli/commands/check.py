@@ -62,7 +62,10 @@ class Request:
 )
 @click.option("--pre", is_flag=True, help="Check only whether the cluster meets the requirements.")
 @click.option(
-    "--components", default="", metavar="NAMES", help="Processes that must be there, with commas."
+    "--components",
+    default="",
+    metavar="NAMES",
+    help="Processes that must be installed, separated by commas.",
 )
 @click.option("--components-extra", "extra", default="", hidden=True, help="More of them.")
 @click.option(
@@ -72,7 +75,7 @@ class Request:
     expose_value=False,
     help="No effect: what is not well is told at once.",
 )
-@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format.")
 @session.options
 @click.pass_context
 def check(
@@ -130,7 +133,9 @@ def _check_options(function: Function) -> Function:
             metavar="FILE",
             help="Write the missing ReferenceGrants to this new file; - is stdout.",
         ),
-        click.option("-o", "--output", "fmt", type=click.Choice(output.FORMATS), help="Format."),
+        click.option(
+            "-o", "--output", "fmt", type=click.Choice(output.FORMATS), help="Output format."
+        ),
         click.option(
             "--no-cross-namespace-refs",
             "blocked",

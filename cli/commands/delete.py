@@ -18,7 +18,7 @@ def delete() -> None:
 
 def _command(kind: Kind[Any], word: str) -> click.Command:
     @click.argument("name")
-    @click.option("-s", "--silent", is_flag=True, help="Do not ask.")
+    @click.option("-s", "--silent", is_flag=True, help="Do not ask for confirmation.")
     @session.options
     def command(*, name: str, silent: bool, **arguments: Any) -> None:
         async def work(opened: session.Session) -> None:

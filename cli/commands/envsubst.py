@@ -24,7 +24,9 @@ _SECONDS = 60.0
         "export cluster_region=eu-central-1", "kustomize build . | penstock envsubst --strict"
     ),
 )
-@click.option("--strict", is_flag=True, help="Fail where a variable has no value and no default.")
+@click.option(
+    "--strict", is_flag=True, help="Fail if a variable has neither a value nor a default."
+)
 def envsubst(*, strict: bool) -> None:
     """Replace variables in standard input as post builds do."""
     try:

@@ -11,17 +11,19 @@ _FORMATS: Final = (*output.FORMATS, "wide")
 
 
 @click.command("events", epilog=examples.example("penstock events --for ks/apps --types Warning"))
-@click.option("--for", "about", metavar="KIND/NAME", help="Only this object and its source.")
+@click.option(
+    "--for", "about", metavar="KIND/NAME", help="Only events of this object and its source."
+)
 @click.option(
     "--types",
     default="",
     metavar="TYPES",
     help="Only these types, such as Warning or Normal,Warning.",
 )
-@click.option("-A", "--all-namespaces", is_flag=True, help="Events of every namespace.")
-@click.option("-w", "--watch", is_flag=True, help="After listing, go on with every event.")
-@click.option("--no-header", is_flag=True, help="Leave the header out.")
-@click.option("-o", "--output", "fmt", type=click.Choice(_FORMATS), help="Format.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List events of all namespaces.")
+@click.option("-w", "--watch", is_flag=True, help="After listing, watch for new events.")
+@click.option("--no-header", is_flag=True, help="Do not print the header.")
+@click.option("-o", "--output", "fmt", type=click.Choice(_FORMATS), help="Output format.")
 @session.options
 def events(  # noqa: PLR0913 -- one parameter per option
     about: str | None,

@@ -35,7 +35,7 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
         "fmt",
         type=click.Choice(("yaml", "json", "name")),
         default="yaml",
-        help="Format.",
+        help="Output format.",
     )
     @session.options
     def command(*, name: str, everything: bool, fmt: str, **arguments: Any) -> None:
@@ -60,7 +60,7 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
             "--with-credentials",
             "with_credential",
             is_flag=True,
-            help="Print the Secrets that it names, too.",
+            help="Also print the Secrets that the object names.",
         )(command)
     spelled = kindtree.spelled(kind)
     return click.command(

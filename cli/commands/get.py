@@ -81,12 +81,22 @@ def _command(
 ) -> click.Command:
     """Make ``get WORD [NAME]``."""
 
-    @click.option("-w", "--watch", is_flag=True, help="After listing, go on with every change.")
-    @click.option("--no-header", is_flag=True, help="Leave the header out.")
-    @click.option("-o", "--output", "fmt", type=click.Choice(_FORMATS), help="Format.")
-    @click.option("--status-selector", metavar="TYPE=STATUS", help="Such as ready=false.")
-    @click.option("-l", "--label-selector", default="", metavar="SELECTOR", help="Such as app=web.")
-    @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")
+    @click.option("-w", "--watch", is_flag=True, help="After listing, watch for changes.")
+    @click.option("--no-header", is_flag=True, help="Do not print the header.")
+    @click.option("-o", "--output", "fmt", type=click.Choice(_FORMATS), help="Output format.")
+    @click.option(
+        "--status-selector",
+        metavar="TYPE=STATUS",
+        help="Only objects with this condition, such as ready=false.",
+    )
+    @click.option(
+        "-l",
+        "--label-selector",
+        default="",
+        metavar="SELECTOR",
+        help="Only objects with these labels, such as app=web.",
+    )
+    @click.option("-A", "--all-namespaces", is_flag=True, help="List objects of all namespaces.")
     @session.options
     def command(**arguments: Any) -> None:
         connection = session.connection(arguments)
@@ -99,7 +109,7 @@ def _command(
 
     if len(kinds) == 1 and kindtree.APPLIERS in kinds[0].categories:
         command = click.option(
-            "--show-source", is_flag=True, help="Show the source that each of them applies."
+            "--show-source", is_flag=True, help="Show the source of each object."
         )(command)
     if len(kinds) == 1:
         command = click.argument("name", default="")(command)

@@ -20,13 +20,15 @@ else:
 @click.command("logs", epilog=examples.example("penstock logs --level error --since 10m -f"))
 @click.option("--kind", default="", help="Only lines about this kind.")
 @click.option("--name", default="", help="Only lines about objects of this name.")
-@click.option("--level", type=click.Choice(loglines.LEVELS), help="Only this level.")
+@click.option("--level", type=click.Choice(loglines.LEVELS), help="Only lines of this level.")
 @click.option("--since", type=age.DURATION, help="Only lines younger than this, such as 5m.")
 @click.option(
     "--since-time", default="", metavar="TIME", help="Only lines since this time (RFC 3339)."
 )
-@click.option("--tail", default=-1, help="The last lines of each log only; -1 means all.")
-@click.option("-f", "--follow", is_flag=True, help="Go on with new lines.")
+@click.option(
+    "--tail", default=-1, help="Only this number of last lines of each log; -1 means all."
+)
+@click.option("-f", "--follow", is_flag=True, help="Follow the logs.")
 @click.option("--flux-namespace", default="", help="Namespace of the controllers, in a cluster.")
 @click.option(
     "--state",
@@ -39,7 +41,7 @@ else:
     "--all-namespaces",
     "everywhere",
     is_flag=True,
-    help="Lines about objects of all namespaces, whatever --namespace says.",
+    help="Lines about objects of all namespaces, also with --namespace.",
 )
 @session.options
 def logs(  # noqa: PLR0913 -- one parameter per option

@@ -36,7 +36,7 @@ _OF_FILES: Final = ("extensions", "version")
     "-f",
     "--path",
     type=click.Path(path_type=Path),
-    help="Change the manifests in this file or directory, and ask no cluster.",
+    help="Change the manifests in this file or directory, and contact no cluster.",
 )
 @click.option(
     "-e",
@@ -70,13 +70,13 @@ _OF_FILES: Final = ("extensions", "version")
     "--until",
     type=click.IntRange(min=1),
     metavar="STEP",
-    help="With --from-flux: do the steps up to this number, and no more.",
+    help="With --from-flux: stop after the step with this number.",
 )
 @click.option(
     "--allow-references",
     "grants",
     is_flag=True,
-    help="With --from-flux: grant the references to other namespaces that there are now.",
+    help="With --from-flux: grant the existing references to other namespaces.",
 )
 @click.option(
     "--flux-namespace",
@@ -92,7 +92,9 @@ _OF_FILES: Final = ("extensions", "version")
     type=click.Choice(_FORMATS),
     help="With --from-flux: format of findings.",
 )
-@click.option("-s", "--silent", "-y", "--yes", "silent", is_flag=True, help="Do not ask.")
+@click.option(
+    "-s", "--silent", "-y", "--yes", "silent", is_flag=True, help="Do not ask for confirmation."
+)
 @choosing.options
 @session.options
 def migrate(*, path: Path | None, from_flux: bool, **said: Any) -> None:

@@ -20,7 +20,9 @@ def _planning(command: str, *, kind: str, what: str) -> click.Command:
 
     @click.argument("name")
     @click.option("--revision", default="", help="Plan this stored revision, not the current.")
-    @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+    @click.option(
+        "-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format."
+    )
     @session.options
     def planned(*, name: str, revision: str, fmt: str | None, **arguments: Any) -> None:
         connection = session.connection(arguments)

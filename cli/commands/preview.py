@@ -22,7 +22,7 @@ def preview() -> None:
 
 @click.command("automation", epilog=examples.example("penstock preview automation shop"))
 @click.argument("name")
-@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format.")
 @session.options
 def automation(*, name: str, fmt: str | None, **arguments: Any) -> None:
     """Show the commit that an ImageUpdateAutomation would push now, as a diff.

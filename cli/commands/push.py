@@ -38,17 +38,28 @@ def push() -> None:
 @click.argument("url")
 @click.option("-f", "--path", required=True, help="Directory or file to push; - is standard input.")
 @click.option("--source", required=True, help="Where the files come from, such as a Git URL.")
-@click.option("--revision", required=True, help="What they are there, such as main@sha1:<commit>.")
 @click.option(
-    "-a", "--annotations", "pairs", multiple=True, metavar="KEY=VALUE", help="More annotations."
+    "--revision",
+    required=True,
+    help="Revision of the files at the source, such as main@sha1:<commit>.",
 )
 @click.option(
-    "--reproducible", is_flag=True, help="Date it 1970: equal files then have an equal digest."
+    "-a",
+    "--annotations",
+    "pairs",
+    multiple=True,
+    metavar="KEY=VALUE",
+    help="Additional annotations of the artifact.",
+)
+@click.option(
+    "--reproducible",
+    is_flag=True,
+    help="Set the date to 1970, so that equal files have an equal digest.",
 )
 @click.option(
     "--resolve-symlinks", "resolve", is_flag=True, help="Include the targets of symbolic links."
 )
-@click.option("-o", "--output", "fmt", type=click.Choice(output.FORMATS), help="Format.")
+@click.option("-o", "--output", "fmt", type=click.Choice(output.FORMATS), help="Output format.")
 @flags.ignored
 @flags.signing
 @flags.access

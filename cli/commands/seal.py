@@ -41,7 +41,7 @@ else:
     "-o",
     "--output",
     type=click.Path(path_type=Path, dir_okay=False),
-    help="Write here instead of to standard output.",
+    help="File to write instead of standard output.",
 )
 def seal(*, filename: Path, recipients: tuple[str, ...], output: Path | None) -> None:
     """Encrypt a Secret for the holders of age keys.

@@ -28,8 +28,8 @@ else:
     metavar="RECIPIENT",
     help="Only Secrets still encrypted for this recipient (age1…, a fingerprint, a key's address).",
 )
-@click.option("--no-header", is_flag=True, help="Print rows only.")
-@click.option("-o", "--output", "fmt", type=click.Choice(output.FORMATS), help="Format.")
+@click.option("--no-header", is_flag=True, help="Do not print the header.")
+@click.option("-o", "--output", "fmt", type=click.Choice(output.FORMATS), help="Output format.")
 @session.options
 def secrets(
     *,

@@ -19,8 +19,8 @@ _STEP: Final = 1024
 @click.command(
     "stats", epilog=examples.example("penstock stats -n apps", "penstock stats -A -o json")
 )
-@click.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")
-@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+@click.option("-A", "--all-namespaces", is_flag=True, help="List objects of all namespaces.")
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format.")
 @session.options
 def stats(*, all_namespaces: bool, fmt: str | None, **arguments: Any) -> None:
     """Count the objects of each kind: running, failing, suspended, and what they store."""

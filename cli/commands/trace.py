@@ -66,9 +66,13 @@ class Trace:
     ),
 )
 @click.argument("words", nargs=-1, metavar="KIND/NAME... | KIND NAME...")
-@click.option("--kind", default="", help="Kind of the objects; then only names follow.")
-@click.option("--api-version", default="", help="Such as apps/v1, where the kind is ambiguous.")
-@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+@click.option("--kind", default="", help="Kind of the objects; the arguments are then names.")
+@click.option(
+    "--api-version",
+    default="",
+    help="API version of the object, such as apps/v1, if several have the kind.",
+)
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format.")
 @session.options
 def trace(
     words: tuple[str, ...], kind: str, api_version: str, *, fmt: str | None, **arguments: Any

@@ -25,8 +25,10 @@ def tree() -> None:
 
 def _command(kind: Kind[Any], word: str) -> click.Command:
     @click.argument("name")
-    @click.option("--compact", is_flag=True, help="Show objects of Flux's kinds alone.")
-    @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+    @click.option("--compact", is_flag=True, help="Show only objects of Flux's kinds.")
+    @click.option(
+        "-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format."
+    )
     @session.options
     def command(**arguments: Any) -> None:
         connection = session.connection(arguments)
@@ -85,7 +87,7 @@ def _remarks(node: Json) -> Iterator[str]:
 
 @click.command("generator", epilog=examples.example("penstock tree artifact generator apps"))
 @click.argument("name")
-@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format.")
 @session.options
 def generator(*, name: str, fmt: str | None, **arguments: Any) -> None:
     """Show the ExternalArtifacts of an ArtifactGenerator."""

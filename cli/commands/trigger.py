@@ -48,7 +48,7 @@ def trigger() -> None:
     default="http://127.0.0.1:9292",
     show_default=True,
     metavar="URL",
-    help="Where hooks are taken.",
+    help="Address of the Receivers.",
 )
 @click.option("--event", default="push", show_default=True, help="Name of the event.")
 @click.option(
@@ -59,7 +59,7 @@ def trigger() -> None:
 @click.option(
     "--token",
     default="",
-    help="Token of the Receiver; then no cluster is asked, and --type counts.",
+    help="Token of the Receiver; the command then needs --type and contacts no cluster.",
 )
 @click.option(
     "--oidc-token",
@@ -87,17 +87,21 @@ def trigger() -> None:
     type=click.Choice(get_args(ReceiverType)),
     default="generic",
     show_default=True,
-    help="Type of the Receiver, with --token; for generic-oidc no cluster is asked.",
+    help="Type of the Receiver, with --token or for generic-oidc.",
 )
 @click.option(
     "--retries",
     type=click.IntRange(min=0),
     default=10,
     show_default=True,
-    help="How often to try again without an answer, or with the status 404, 408, 429 or 5xx.",
+    help="How often to repeat a request that gets no response, or 404, 408, 429 or 5xx.",
 )
 @click.option(
-    "--retry-delay", type=age.DURATION, default="10s", show_default=True, help="Time in between."
+    "--retry-delay",
+    type=age.DURATION,
+    default="10s",
+    show_default=True,
+    help="Time between two requests.",
 )
 @session.options
 def receiver(*, name: str, address: str, payload: str | None, **said: Any) -> None:

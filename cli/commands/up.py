@@ -73,7 +73,7 @@ _STATE = click.option(
     show_default=True,
     help="Failures in a row after which a process is killed and started again.",
 )
-@click.option("--detach", is_flag=True, help="Return once it runs; `penstock down` stops it.")
+@click.option("--detach", is_flag=True, help="Return when Penstock runs; `penstock down` stops it.")
 @_STATE
 def up(  # noqa: PLR0913 -- one parameter per option
     *,
@@ -128,7 +128,7 @@ def down(directory: Path | None) -> None:
 
 
 @click.command("status", epilog=examples.example("penstock status"))
-@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format.")
 @_STATE
 def status(directory: Path | None, *, fmt: str | None) -> None:
     """Show what `penstock up` runs; exit code 1 if nothing."""

@@ -18,7 +18,7 @@ else:
 @click.option(
     "--client", is_flag=True, help="Print the version of this command only, and contact no cluster."
 )
-@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Format.")
+@click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format.")
 @session.options
 def version(*, client: bool, fmt: str | None, **said: Any) -> None:
     """Print the version of this command, and of each component in a cluster."""

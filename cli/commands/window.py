@@ -24,11 +24,22 @@ def listing(plural: str, what: str) -> click.Command:
     """Make ``get PLURAL [NAME]``."""
 
     @click.argument("name", default="")
-    @click.option("--no-header", is_flag=True, help="Leave the header out.")
-    @click.option("-o", "--output", "fmt", type=click.Choice(_FORMATS), help="Format.")
-    @click.option("--field-selector", default="", metavar="SELECTOR", help="Such as status.x=y.")
-    @click.option("-l", "--label-selector", default="", metavar="SELECTOR", help="Such as app=web.")
-    @click.option("-A", "--all-namespaces", is_flag=True, help="Objects of every namespace.")
+    @click.option("--no-header", is_flag=True, help="Do not print the header.")
+    @click.option("-o", "--output", "fmt", type=click.Choice(_FORMATS), help="Output format.")
+    @click.option(
+        "--field-selector",
+        default="",
+        metavar="SELECTOR",
+        help="Only objects with these fields, such as metadata.name=web.",
+    )
+    @click.option(
+        "-l",
+        "--label-selector",
+        default="",
+        metavar="SELECTOR",
+        help="Only objects with these labels, such as app=web.",
+    )
+    @click.option("-A", "--all-namespaces", is_flag=True, help="List objects of all namespaces.")
     @session.options
     def command(*, fmt: str, no_header: bool, far: bool = False, **arguments: Any) -> None:
         connection = session.connection(arguments)
@@ -50,7 +61,7 @@ def listing(plural: str, what: str) -> click.Command:
             "--remote/--no-remote",
             "far",
             default=True,
-            help="Observe objects on other clusters there, with your rights.",
+            help="Also observe objects on other clusters, with your own permissions.",
             show_default=True,
         )(command)
     epilog = examples.example(f"penstock get {plural} -n apps", f"penstock get {plural} -A -o wide")

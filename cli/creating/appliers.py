@@ -48,7 +48,9 @@ _SHARED: Final = (
         help="[NAMESPACE/]NAME of an object that must be ready first.",
     ),
     Flag(
-        name="service-account", at="serviceAccountName", help="ServiceAccount that it applies as."
+        name="service-account",
+        at="serviceAccountName",
+        help="ServiceAccount that applies the objects.",
     ),
     Flag(name="target-namespace", at="targetNamespace", help="Namespace to apply to."),
     Flag(
@@ -157,7 +159,9 @@ KUSTOMIZATION_ROW: Final = Row(
         Flag(
             name="source", required=True, help="[KIND/]NAME[.NAMESPACE] of the source of the files."
         ),
-        Flag(name="path", at="path", default="./", help="Directory in it, beginning with ./."),
+        Flag(
+            name="path", at="path", default="./", help="Directory of the source, beginning with ./."
+        ),
         Flag(
             name="prune",
             at="prune",
@@ -174,19 +178,19 @@ KUSTOMIZATION_ROW: Final = Row(
         Flag(
             name="health-check",
             several=True,
-            help="KIND/NAME.NAMESPACE of an object that must be well.",
+            help="KIND/NAME.NAMESPACE of an object that must be healthy.",
         ),
         Flag(
             name="health-check-timeout",
             type=age.DURATION,
             default="2m",
-            help="How long objects may take to become well.",
+            help="How long objects may take to become healthy.",
         ),
         Flag(
             name="decryption-provider",
             at="decryption.provider",
             type=click.Choice(("sops",)),
-            help="What files are encrypted with.",
+            help="Provider that decrypts files: sops.",
         ),
         Flag(
             name="decryption-secret",
@@ -211,7 +215,7 @@ HELM_RELEASE_ROW: Final = Row(
     flags=(
         Flag(name="source", help="KIND/NAME[.NAMESPACE] of the source of the chart."),
         Flag(name="chart", help="Name of the chart, or path to it."),
-        Flag(name="chart-version", help="Version, or a range of them."),
+        Flag(name="chart-version", help="Version of the chart, or a range of versions."),
         Flag(name="chart-ref", help="KIND/NAME[.NAMESPACE] of a chart, instead of --chart."),
         Flag(
             name="chart-interval",
@@ -222,7 +226,7 @@ HELM_RELEASE_ROW: Final = Row(
             name="reconcile-strategy",
             type=click.Choice(("ChartVersion", "Revision")),
             default="ChartVersion",
-            help="What makes a new release.",
+            help="What causes a new release: ChartVersion or Revision.",
         ),
         *_SHARED,
         Flag(name="release-name", at="releaseName", help="Name of the release."),
@@ -230,17 +234,19 @@ HELM_RELEASE_ROW: Final = Row(
             name="create-target-namespace",
             at="install.createNamespace",
             type=bool,
-            help="Create the namespace where it is missing.",
+            help="Create the target namespace if it does not exist.",
         ),
         Flag(
-            name="storage-namespace", at="storageNamespace", help="Namespace of Helm's own Secrets."
+            name="storage-namespace",
+            at="storageNamespace",
+            help="Namespace of the Secrets in which Helm stores releases.",
         ),
         Flag(
             name="crds",
             type=click.Choice(("Skip", "Create", "CreateReplace")),
-            help="What to do with definitions on an upgrade.",
+            help="How an upgrade handles CustomResourceDefinitions of the chart.",
         ),
-        Flag(name="values", several=True, help="Files with values; later ones win."),
+        Flag(name="values", several=True, help="Files with values; later files take precedence."),
         Flag(
             name="values-from", several=True, help="Secret/NAME or ConfigMap/NAME with values.yaml."
         ),

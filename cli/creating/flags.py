@@ -128,7 +128,7 @@ INTERVAL: Final = Flag(
     type=age.DURATION,
     default="1m",
     shape=duration,
-    help="How often to look again.",
+    help="How often to reconcile.",
 )
 FETCH_TIMEOUT: Final = Flag(
     name="fetch-timeout",
@@ -140,13 +140,13 @@ FETCH_TIMEOUT: Final = Flag(
 IGNORE_PATHS: Final = Flag(
     name="ignore-paths", at="ignore", several=True, shape=lines, help="Paths to leave out."
 )
-USERNAME: Final = Flag(name="username", short="u", help="Name for basic authentication.")
+USERNAME: Final = Flag(name="username", short="u", help="User name for basic authentication.")
 PASSWORD: Final = Flag(name="password", short="p", help="Password for basic authentication.")
 CA_FILE: Final = Flag(
     name="ca-file",
     also=("ca-crt-file",),
     type=click.Path(),
-    help="File with the authorities to trust.",
+    help="File with CA certificates to trust.",
 )
 CERT_FILE: Final = Flag(
     name="cert-file",
@@ -155,27 +155,30 @@ CERT_FILE: Final = Flag(
     help="File with a client certificate.",
 )
 KEY_FILE: Final = Flag(
-    name="key-file", also=("tls-key-file",), type=click.Path(), help="File with the key of it."
+    name="key-file",
+    also=("tls-key-file",),
+    type=click.Path(),
+    help="File with the key of the client certificate.",
 )
 SSH: Final = (
     Flag(
         name="ssh-key-algorithm",
         type=click.Choice(("rsa", "ecdsa", "ed25519")),
         default="ecdsa",
-        help="Algorithm of the key that is made.",
+        help="Algorithm of a new key.",
     ),
-    Flag(name="ssh-rsa-bits", type=int, default=2048, help="Size of an RSA key."),
+    Flag(name="ssh-rsa-bits", type=int, default=2048, help="Size of a new RSA key."),
     Flag(
         name="ssh-ecdsa-curve",
         type=click.Choice(("p256", "p384", "p521")),
         default="p384",
-        help="Curve of an ECDSA key.",
+        help="Curve of a new ECDSA key.",
     ),
     Flag(name="private-key-file", type=click.Path(), help="File with an SSH key to use."),
     Flag(
         name="known-hosts-file",
         type=click.Path(),
-        help="File with the SSH keys of the host; they are never taken from the host itself.",
+        help="File with the SSH host keys; the command never takes them from the host itself.",
     ),
 )
 SHARED: Final = (

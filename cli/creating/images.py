@@ -54,7 +54,7 @@ REPOSITORY: Final = Row(
     flags=(
         Flag(name="image", at="image", required=True, help="Name of the image, without tag."),
         flags.INTERVAL,
-        flags.secret_ref("Secret with credentials, made before."),
+        flags.secret_ref("Existing Secret with credentials."),
         flags.secret_ref(
             "Secret with TLS certificates.",
             name="cert-secret-ref",
@@ -89,7 +89,7 @@ POLICY: Final = Row(
         Flag(
             name="filter-extract",
             at="filterTags.extract",
-            help="What of the pattern's groups is compared, such as $ts.",
+            help="Group of the pattern that is compared, such as $ts.",
         ),
         Flag(
             name="reflect-digest",
@@ -102,7 +102,7 @@ POLICY: Final = Row(
             at="interval",
             type=age.DURATION,
             shape=flags.duration,
-            help="How often the digest is looked up, if always.",
+            help="How often to look up the digest, with --reflect-digest=Always.",
         ),
     ),
     finish=_policy,
@@ -113,18 +113,18 @@ UPDATE: Final = Row(
   --checkout-branch=main --author-name=penstock --author-email=bot@example.com --export""",
     flags=(
         flags.INTERVAL,
-        Flag(name="git-repo-ref", required=True, help="GitRepository to read and to push to."),
+        Flag(name="git-repo-ref", required=True, help="GitRepository to read from and push to."),
         Flag(name="git-repo-namespace", help="Namespace of the GitRepository."),
         Flag(
             name="git-repo-path",
             at="update.path",
-            help="Directory of the repository to change files in.",
+            help="Directory of the repository in which files are changed.",
         ),
         Flag(name="checkout-branch", at="git.checkout.ref.branch", help="Branch to check out."),
         Flag(
             name="push-branch",
             at="git.push.branch",
-            help="Branch to push to, if it is another one.",
+            help="Branch to push to; default is the branch that is checked out.",
         ),
         Flag(
             name="commit-template",
@@ -141,7 +141,7 @@ UPDATE: Final = Row(
             name="author-email",
             at="git.commit.author.email",
             required=True,
-            help="Mail address of the author of commits.",
+            help="Email address of the author of commits.",
         ),
         flags.secret_ref(
             "Secret with the key that signs commits.",
@@ -152,7 +152,7 @@ UPDATE: Final = Row(
             name="signing-key-type",
             at="git.commit.signingKey.type",
             type=click.Choice(("gpg", "ssh")),
-            help="What kind of key it is; gpg unless it is said.",
+            help="Type of the signing key; default is gpg.",
         ),
     ),
     finish=_update,

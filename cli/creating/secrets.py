@@ -149,7 +149,7 @@ _OIDC: Final = "generic-oidc"
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]+(:[0-9]+)?")
 _TOKEN_BYTES: Final = 32
 _REQUIRED_USER: Final = (
-    Flag(name="username", short="u", required=True, help="Name for basic authentication."),
+    Flag(name="username", short="u", required=True, help="User name for basic authentication."),
     Flag(name="password", short="p", required=True, help="Password for basic authentication."),
 )
 
@@ -163,7 +163,7 @@ ROWS: Final = (
             Flag(name="url", required=True, help="Address, such as ssh://git@host/org/repo."),
             flags.USERNAME,
             flags.PASSWORD,
-            Flag(name="bearer-token", help="Token, instead of a user."),
+            Flag(name="bearer-token", help="Bearer token, instead of a user name and password."),
             flags.CA_FILE,
             *flags.SSH,
         ),
@@ -222,13 +222,15 @@ ROWS: Final = (
   --app-installation-id=2 --app-private-key=./key.pem --export > githubapp-auth.yaml""",
         flags=(
             Flag(name="app-id", required=True, help="ID of the App."),
-            Flag(name="app-installation-id", help="ID of its installation."),
-            Flag(name="app-installation-owner", help="User or organization of its installation."),
+            Flag(name="app-installation-id", help="ID of the App's installation."),
+            Flag(
+                name="app-installation-owner", help="User or organization that installed the App."
+            ),
             Flag(
                 name="app-private-key",
                 required=True,
                 type=click.Path(),
-                help="File with its private key.",
+                help="File with the App's private key.",
             ),
             Flag(name="app-base-url", help="Address of GitHub's API, for Enterprise Server."),
         ),
@@ -265,12 +267,21 @@ ROWS: Final = (
                 name="type",
                 required=True,
                 type=click.Choice([each for each in get_args(ReceiverType) if each != _OIDC]),
-                help="Who sends requests.",
+                help="Type of the sender, such as github.",
             ),
-            Flag(name="hostname", required=True, help="Host that takes them: hooks.example.com."),
+            Flag(
+                name="hostname",
+                required=True,
+                help="Host of the Receivers, such as hooks.example.com.",
+            ),
             Flag(name="token", help="Token that senders share; default is a random one."),
-            Flag(name="email-claim", help="Service account that signs, for gcr."),
-            Flag(name="audience-claim", help="Audience of its tokens; default is the address."),
+            Flag(
+                name="email-claim", help="Email address of the service account that signs, for gcr."
+            ),
+            Flag(
+                name="audience-claim",
+                help="Audience of Google's tokens, for gcr; default is the address.",
+            ),
         ),
         data=_receiver,
         finish=_address,

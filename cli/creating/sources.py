@@ -25,7 +25,7 @@ _VERIFY: Final = (
         name="verify-provider",
         at="verify.provider",
         type=click.Choice(("cosign", "notation")),
-        help="What must have signed it.",
+        help="Provider of the signatures: cosign or notation.",
     ),
     flags.secret_ref(
         "Secret with the keys to trust.", name="verify-secret-ref", at="verify.secretRef"
@@ -142,7 +142,7 @@ GIT: Final = Row(
         Flag(name="tag-semver", help="Range of tags; the highest is fetched."),
         Flag(name="ref-name", help="Full name of a reference."),
         Flag(name="commit", help="Commit to fetch."),
-        flags.secret_ref("Secret with credentials, made before."),
+        flags.secret_ref("Existing Secret with credentials."),
         Flag(
             name="provider",
             type=click.Choice(("generic", "aws", "azure", "github")),
@@ -161,7 +161,7 @@ GIT: Final = Row(
             at="sparseCheckout",
             several=True,
             shape=flags.words,
-            help="Directories to take.",
+            help="Directories to fetch.",
         ),
         flags.IGNORE_PATHS,
         flags.FETCH_TIMEOUT,
@@ -219,7 +219,7 @@ HELM: Final = Row(
     flags=(
         Flag(name="url", at="url", required=True, help="Address of the index, or oci://HOST/PATH."),
         flags.INTERVAL,
-        flags.secret_ref("Secret with credentials, made before."),
+        flags.secret_ref("Existing Secret with credentials."),
         Flag(
             name="oci-provider",
             at="provider",
@@ -249,36 +249,43 @@ BUCKET_ROW: Final = Row(
   --provider=aws --endpoint=s3.amazonaws.com --region=us-east-1 --interval=10m""",
     flags=(
         Flag(name="bucket-name", at="bucketName", required=True, help="Name of the bucket."),
-        Flag(name="endpoint", at="endpoint", required=True, help="Host, and port, of the server."),
+        Flag(
+            name="endpoint",
+            at="endpoint",
+            required=True,
+            help="Host, and optionally port, of the server.",
+        ),
         flags.INTERVAL,
         Flag(
             name="provider",
             at="provider",
             type=click.Choice(_CLOUDS),
             default="generic",
-            help="Whose bucket it is.",
+            help="Provider of the bucket: generic, aws, gcp or azure.",
         ),
         Flag(name="region", at="region", help="Region of the bucket."),
         Flag(name="insecure", at="insecure", type=bool, help="Allow a server without TLS."),
-        flags.secret_ref("Secret with credentials, made before."),
+        flags.secret_ref("Existing Secret with credentials."),
         _PROXY,
         Flag(
             name="sts-provider",
             at="sts.provider",
             type=click.Choice(("aws", "ldap")),
-            help="Who gives short-lived credentials.",
+            help="Token service that issues credentials: aws or ldap.",
         ),
-        Flag(name="sts-endpoint", at="sts.endpoint", help="Address of the one who gives them."),
-        flags.secret_ref("Secret for asking it.", name="sts-secret-ref", at="sts.secretRef"),
+        Flag(name="sts-endpoint", at="sts.endpoint", help="Address of the token service."),
         flags.secret_ref(
-            "Secret with its TLS certificates.",
+            "Secret with the login at the token service.", name="sts-secret-ref", at="sts.secretRef"
+        ),
+        flags.secret_ref(
+            "Secret with TLS certificates for the token service.",
             name="sts-cert-secret-ref",
             at="sts.certSecretRef",
         ),
         flags.IGNORE_PATHS,
         flags.FETCH_TIMEOUT,
-        Flag(name="access-key", help="Access key to make a Secret of."),
-        Flag(name="secret-key", help="Secret key to make a Secret of."),
+        Flag(name="access-key", help="Access key, for which a Secret is created."),
+        Flag(name="secret-key", help="Secret key, for which a Secret is created."),
     ),
     finish=_bucket,
     secret="bucket-{name}",  # noqa: S106 - the pattern of a name
@@ -291,14 +298,16 @@ CHART: Final = Row(
     flags=(
         Flag(name="source", required=True, help="KIND/NAME of the source of the chart."),
         Flag(name="chart", at="chart", required=True, help="Name of the chart, or path to it."),
-        Flag(name="chart-version", at="version", help="Version, or a range of them."),
+        Flag(
+            name="chart-version", at="version", help="Version of the chart, or a range of versions."
+        ),
         flags.INTERVAL,
         Flag(
             name="reconcile-strategy",
             at="reconcileStrategy",
             type=click.Choice(("ChartVersion", "Revision")),
             default="ChartVersion",
-            help="What makes a new artifact.",
+            help="What causes a new artifact: ChartVersion or Revision.",
         ),
         *_VERIFY,
     ),

@@ -25,10 +25,12 @@ FLAGS: Final = (
     Flag(
         name="cluster-role",
         default="cluster-admin",
-        help="ClusterRole that the account has in these namespaces.",
+        help="ClusterRole of the account in these namespaces.",
     ),
     Flag(name="with-service-account", help="Name of the account. Defaults to the tenant's."),
-    Flag(name="skip-namespace", type=bool, help="The namespaces exist already."),
+    Flag(
+        name="skip-namespace", type=bool, help="Do not create the namespaces; they exist already."
+    ),
 )
 
 

@@ -42,7 +42,10 @@ _OPTIONS: Final = (
     ),
     click.option("--image", default="", metavar="REFERENCE", help="Image of all processes."),
     click.option(
-        "--registry", default="", metavar="HOST/PATH", help="Where the image is, by its own name."
+        "--registry",
+        default="",
+        metavar="HOST/PATH",
+        help="Registry and path of the image, without its name.",
     ),
     click.option(
         "--image-pull-secret",
@@ -63,14 +66,14 @@ _OPTIONS: Final = (
         "policies",
         default=True,
         show_default=True,
-        help="Let only those reach the pods who need to, by NetworkPolicies.",
+        help="Install NetworkPolicies that restrict access to the pods.",
     ),
     click.option(
         "--watch-all-namespaces/--watch-own-namespace",
         "all_namespaces",
         default=True,
         show_default=True,
-        help="Reconcile the objects of all namespaces, or only those beside the controllers.",
+        help="Reconcile the objects of all namespaces, or only of the controllers' own.",
     ),
     click.option(
         "--toleration-keys",
@@ -79,7 +82,9 @@ _OPTIONS: Final = (
         metavar="KEYS",
         help="Keys of taints that the pods tolerate, with commas.",
     ),
-    click.option("--log-level", type=click.Choice(_LEVELS), default=None, help="Of all processes."),
+    click.option(
+        "--log-level", type=click.Choice(_LEVELS), default=None, help="Log level of all processes."
+    ),
 )
 
 
@@ -89,7 +94,7 @@ _ANEW: Final = (
         "creds",
         default="",
         metavar="USER:PASSWORD",
-        help="Make that Secret, with this login at the registry of the image.",
+        help="Create the Secret of --image-pull-secret with this login.",
     ),
     click.option(
         "-v",
