@@ -450,7 +450,7 @@ def _timeout(record: _Record) -> StatusError:
 
 def _impersonation() -> StatusError:
     return StatusError(
-        403, "Forbidden", "forbidden: impersonation is for kube-apiserver, ask through it"
+        403, "Forbidden", "forbidden: impersonation works only through kube-apiserver"
     )
 
 

@@ -275,8 +275,8 @@ def _open(secret: Json, keys: KeyRing, *, bound: bool) -> Opened:
         return envelope.open_carrier(secret, keys, bound=bound)
     if bound:
         raise DecryptionError(
-            "SOPS documents as values name no Secret, so only a Kustomization or HelmRelease with"
-            " spec.decryption may send them; encrypt the manifest as a whole"
+            "SOPS documents in values do not say which Secret they are for, so only a Kustomization"
+            " or HelmRelease with spec.decryption may send them; encrypt the manifest as a whole"
         )
     return envelope.open_values(secret, keys)
 
@@ -299,7 +299,7 @@ def _kept(request: Request, secret: Json) -> Answer:
         )
     if (secret.get("data") or {}) != (old.get("data") or {}):
         raise DeniedError(
-            f"{request.ref} holds what its SOPS document decrypts to: change the document,"
+            f"{request.ref} gets its data from its SOPS document: change the document,"
             f" or remove the label {envelope.LABEL}"
         )
     before = dig(old, "metadata", "annotations", default={})

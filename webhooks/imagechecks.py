@@ -216,8 +216,8 @@ MOST: Final = 1000
 FEW: Final = 32
 """New images, times policies, that are paired on the event loop: a thread takes longer to come."""
 _TOO_MANY: Final = StalledError(
-    f"it comes after {MOST} others, and of more new images in one object none is verified: divide"
-    " the object, or add them by and by"
+    f"only {MOST} new images of one object are verified, and it comes after these: divide"
+    " the object, or add the images in several steps"
 )
 _DECODER: Final = msgspec.json.Decoder(ImageVerificationPolicy)
 _AT_ONCE: Final = 16

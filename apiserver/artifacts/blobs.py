@@ -224,5 +224,5 @@ def _too_large(artifact: Held, limit: int) -> status.StatusError:
         413,
         "RequestEntityTooLarge",
         f"artifact '{artifact.name}' is larger than {limit >> 20} MiB; fetch all of it with the "
-        "subresource `content` and look into it at home",
+        "subresource `content` and inspect it locally",
     )

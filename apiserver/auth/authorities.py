@@ -81,7 +81,7 @@ class Authorities:
 
     def _verified(self, certificate: bytes) -> "_Known":
         if self._store is None:
-            raise UntrustedError("no authority of clients is known")
+            raise UntrustedError("no CA for client certificates is known")
         # 2. Verify signatures, validity and path lengths up to an authority of this bundle. 3. If
         # the certificate states its purpose, it must be for clients.
         verifier = (
@@ -97,7 +97,7 @@ class Authorities:
             # Parse the subject here, because an invalid one raises.
             _ = leaf.subject
         except (verification.VerificationError, ValueError, UnsupportedAlgorithm) as exc:
-            raise UntrustedError("no known authority signed the certificate") from exc
+            raise UntrustedError("no known CA signed the certificate") from exc
         return _Known(
             leaf=leaf,
             begins=max(each.not_valid_before_utc for each in path),
@@ -143,14 +143,14 @@ def _signs_certificates(
     _policy: verification.Policy, _certificate: x509.Certificate, found: x509.BasicConstraints
 ) -> None:
     if not found.ca:
-        raise ValueError("signed by something that is not an authority")
+        raise ValueError("signed by a certificate that is not a CA")
 
 
 def _may_sign(
     _policy: verification.Policy, _certificate: x509.Certificate, found: x509.KeyUsage | None
 ) -> None:
     if found is not None and not found.key_cert_sign:
-        raise ValueError("signed by an authority that may not sign certificates")
+        raise ValueError("signed by a CA that may not sign certificates")
 
 
 def _for_clients(
@@ -159,4 +159,4 @@ def _for_clients(
     found: x509.ExtendedKeyUsage | None,
 ) -> None:
     if found is not None and _CLIENTS.isdisjoint(found):
-        raise ValueError("not made for clients")
+        raise ValueError("not a client certificate")

@@ -75,5 +75,5 @@ def _extra(headers: MultiMapping[str], prefixes: tuple[str, ...]) -> dict[str, t
 
 def _bounded(values: tuple[str, ...]) -> tuple[str, ...]:
     if len(values) > _MAX_VALUES:
-        raise UntrustedError("more groups than anybody has")
+        raise UntrustedError("too many groups")
     return values

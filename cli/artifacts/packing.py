@@ -105,7 +105,7 @@ def _copy(source: Path, into: Path, *, above: frozenset[Path]) -> None:
         elif found.is_file():
             shutil.copy(found, into / found.name)
         elif found.is_symlink():
-            raise errors.UsageError(f"--resolve-symlinks: {found} leads nowhere")
+            raise errors.UsageError(f"--resolve-symlinks: {found} is a broken link")
 
 
 def _unpacked(layer: Path) -> str:

@@ -105,7 +105,7 @@ def check(
         found = session.run(connection, lambda opened: _looked(opened, namespace, wanted, pre=pre))
         click.echo(_shown(found, fmt or ""), nl=False)
         if not all(row.ok for row in found):
-            raise errors.DifferentError("something is not well")
+            raise errors.DifferentError("some checks failed")
 
 
 async def _looked(

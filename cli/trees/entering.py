@@ -34,7 +34,9 @@ async def entered(remotes: RemoteClients, namespace: str, applier: Json) -> Asyn
     except msgspec.ValidationError as exc:
         raise errors.UsageError(f"spec.kubeConfig cannot be read: {misfits.told(exc)}") from exc
     if named.secret_ref is None:
-        raise errors.UsageError("it is entered as a ServiceAccount: use kubectl there")
+        raise errors.UsageError(
+            "spec.kubeConfig uses a ServiceAccount: use kubectl with that cluster"
+        )
     async with remotes.client(namespace, named) as api:
         await api.request("GET", "/version")
         yield api

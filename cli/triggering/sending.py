@@ -54,11 +54,11 @@ async def send(name: str, address: str, request: Request, patience: Patience) ->
             status = await _sent(http, address, request, patience)
     except HttpError as exc:
         raise errors.FailedError(
-            f"the request was not taken: {_told(exc, request)}: {_REMEDY}"
+            f"the request was not accepted: {_told(exc, request)}: {_REMEDY}"
         ) from exc
     except TimeoutError as exc:
         raise errors.DeadlineError(
-            f"the request was not taken within {patience.timeout:g} s (--timeout): {_REMEDY}"
+            f"the request was not accepted within {patience.timeout:g} s (--timeout): {_REMEDY}"
         ) from exc
     if status >= 300:
         raise errors.FailedError(

@@ -177,7 +177,7 @@ async def test_proxy_is_used_with_its_credentials(space: Space, tmp_path: Path) 
 
     assert any(server.base in target for target in proxy.targets)
     assert condition(source, "Ready")["reason"] == "GitOperationFailed"
-    assert "proxy wants other credentials" in condition(source, "Ready")["message"]
+    assert "proxy requires valid credentials" in condition(source, "Ready")["message"]
 
 
 async def test_github_app_becomes_a_login(space: Space, tmp_path: Path) -> None:

@@ -200,7 +200,7 @@ async def test_busy_registry_is_left_alone_for_as_long_as_it_says(space: Space) 
         server.push(NAME, "latest", [tarball(FILES)])
         server.faults.statuses.append(("manifests", 429, {"Retry-After": "3600"}))
         await space.world.apply(source(space, server))
-        await space.refused(OCI_REPOSITORY, saying="left alone")
+        await space.refused(OCI_REPOSITORY, saying="asked for a pause")
 
         await space.request(OCI_REPOSITORY)
 

@@ -123,7 +123,7 @@ async def _next(content: aiohttp.StreamReader, started: float, size: int, pace: 
             return await content.readany()
     except TimeoutError:
         raise TooSlowError(
-            f"after {size} bytes nothing came fast enough; send at least "
+            f"after {size} bytes the upload became too slow; send at least "
             f"{pace.bytes_per_second >> 10} KiB a second"
         ) from None
 

@@ -53,7 +53,7 @@ def require_filename(name: str) -> str:
         StalledError: it is not a name, or that of the link to the newest artifact.
     """
     if is_link(require_name(name)):
-        raise StalledError(f"'{name}' is the link to the newest artifact, not one's name")
+        raise StalledError(f"'{name}' is the link to the newest artifact, not the name of one")
     return name
 
 

@@ -182,7 +182,7 @@ class _Gunzip:
     def _count(self, data: bytes) -> bytes:
         self._left -= len(data)
         if self._left < 0:
-            raise TransientError("the artifact unpacks to too much", reason=REASON)
+            raise TransientError("the unpacked artifact is too large", reason=REASON)
         return data
 
 

@@ -171,7 +171,7 @@ class Uploads:
         try:
             await threads.run(lambda checkpoint: archive.check(file, checkpoint=checkpoint))
         except TransientError as exc:
-            raise RefusedError(f"consumers would not take it: {exc}") from exc
+            raise RefusedError(f"consumers could not unpack it: {exc}") from exc
 
     async def _collect(self, owner: Owner, obj: Json) -> None:
         """Delete expired artifacts; never the one in the status."""

@@ -208,7 +208,7 @@ def _plain(event: ScalarEvent) -> Any:
 
 def _number(event: ScalarEvent, text: str) -> Any:
     if _NOT_FINITE.fullmatch(text):
-        raise DocumentError(f"{_line(event)}'{text}' is not a number that JSON has")
+        raise DocumentError(f"{_line(event)}'{text}' cannot be a number in JSON")
     digits = text.replace("_", "")
     for pattern, base in _BASES:
         if pattern.fullmatch(digits):
@@ -254,7 +254,7 @@ def _key(event: Any, value: Any) -> str:
             return str(value)
         case float():
             return number(value)
-    raise DocumentError(f"{_line(event)}a list, a mapping or nothing is not a key")
+    raise DocumentError(f"{_line(event)}a list, a mapping or null cannot be a key")
 
 
 def _line(event: Any) -> str:

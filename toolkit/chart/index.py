@@ -193,7 +193,7 @@ def _json(file: IO[bytes]) -> Charts | None:
     try:
         index = msgspec.json.decode(written, type=_JsonIndex)
     except msgspec.ValidationError as exc:
-        raise IndexationError(f"the index is not one: {misfits.told(exc)}") from exc
+        raise IndexationError(f"the index is malformed: {misfits.told(exc)}") from exc
     except msgspec.DecodeError:
         return None
     if not index.apiVersion:
@@ -332,7 +332,7 @@ def _switch(value: Any) -> Any:
 
 
 def _refused(event: Any, why: str) -> IndexationError:
-    return IndexationError(f"the index is not one: line {event.start_mark.line + 1}: {why}")
+    return IndexationError(f"the index is malformed: line {event.start_mark.line + 1}: {why}")
 
 
 def _where(error: yaml.MarkedYAMLError) -> str:

@@ -143,7 +143,7 @@ def chart_url(url: str, reference: str) -> str:
             folder = urlunsplit(base._replace(path=f"{base.path.rstrip('/')}/", query=""))
             joined = urlsplit(urljoin(folder, reference))._replace(query=base.query)
     except ValueError as exc:
-        raise ChartPullError("the index names something as a chart that is not a URL") from exc
+        raise ChartPullError("the index has a chart URL that is invalid") from exc
     if joined.scheme not in ("http", "https") or not joined.netloc:
         raise ChartPullError(
             f"the index names '{ascii(reference)[1:-1][:200]}' as a chart: only http and https "

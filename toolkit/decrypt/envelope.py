@@ -109,9 +109,9 @@ def make(document: bytes) -> Json:
     plain = {key: _plain(value) for key, value in manifest.entries() if key in _KEPT}
     metadata = plain.get("metadata")
     if unknown or not isinstance(metadata, dict) or not isinstance(metadata.get("name"), str):
-        raise NoCarrierError("it is not a Secret manifest with a name and nothing unusual")
+        raise NoCarrierError("it is not a Secret manifest with a name and only the usual fields")
     if any(MARKER in text for text in _texts(plain)):
-        raise NoCarrierError("more than its data are encrypted")
+        raise NoCarrierError("not only its data are encrypted")
     encoded = base64.b64encode(document).decode()
     return mark({**plain, "data": {CARRIER: encoded}})
 
@@ -340,7 +340,7 @@ def _plain(value: Value) -> Any:
 
 def _scalar(value: Scalar) -> Any:
     if isinstance(value, Timestamp):
-        raise NoCarrierError("a date stands in its metadata; quote it")
+        raise NoCarrierError("its metadata have a date; quote it")
     return value
 
 

@@ -18,7 +18,7 @@ def combine(shares: Sequence[bytes]) -> bytes:
     points = [share[-1] for share in shares if share]
     lengths = {len(share) for share in shares}
     if len(points) < 2 or len(set(points)) != len(shares) or len(lengths) != 1 or 0 in points:
-        raise DecryptionError("the key groups' shares do not belong together")
+        raise DecryptionError("the shares of the key groups do not match")
     weights = [_weight(point, points) for point in points]
     secret = bytearray(lengths.pop() - 1)
     for share, weight in zip(shares, weights, strict=True):

@@ -148,7 +148,7 @@ def only(documents: list[Branch]) -> Branch:
         DecryptionError: there are several, from YAML.
     """
     if len(documents) != 1:
-        raise DecryptionError("several documents have no place in a file of this format")
+        raise DecryptionError("a file of this format cannot hold several documents")
     return documents[0]
 
 

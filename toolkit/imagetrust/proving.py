@@ -91,8 +91,8 @@ class _Failure:
 def _signer(proof: Proof) -> str:
     if proof.tolerated:
         raise VerificationError(
-            f"{proof.message}: the trust policy lets it pass and proves nothing; demand more of it,"
-            " or set the mode of the policy to Warn"
+            f"{proof.message}: the trust policy tolerates failures, so this is no proof; make it"
+            " stricter, or set the mode of the policy to Warn"
         )
     return str(proof.signer)
 

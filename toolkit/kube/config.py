@@ -63,8 +63,8 @@ def from_environment(
     if "exec" in login or "auth-provider" in login:
         if cluster or user:
             raise errors.KubeConfigError(
-                f"the user of kubeconfig {path} signs in with a program, which is asked for whole "
-                "contexts only: choose one with --context instead of --cluster and --user"
+                f"the user of kubeconfig {path} uses an exec plugin, which works for a whole "
+                "context only: choose one with --context instead of --cluster and --user"
             )
         return _from_plugin(path, context, namespace)
     return _build(found, login, namespace, files)
@@ -273,8 +273,8 @@ def _from_plugin(path: Path, context: str, namespace: str) -> ClusterConfig:
         from kubernetes import client, config  # noqa: PLC0415
     except ModuleNotFoundError as exc:
         raise errors.KubeConfigError(
-            f"the user of kubeconfig {path} signs in with a program, which needs the Python package"
-            " 'kubernetes', and the image is without it: give the user a token or a certificate"
+            f"the user of kubeconfig {path} uses an exec plugin, which needs the Python package"
+            " 'kubernetes', which the image does not have: give the user a token or a certificate"
         ) from exc
 
     def load() -> Any:

@@ -169,7 +169,9 @@ class RemoteClients:
 
     def _held(self, digest: str, make: Callable[[], config.ClusterConfig]) -> Client:
         if self._closed:
-            raise errors.ApiError("no remote cluster is entered any more: this process ends")
+            raise errors.ApiError(
+                "this process is stopping, and opens no connections to other clusters"
+            )
         client = self._cache.pop(digest, None) or _opened(make())
         self._cache[digest] = client
         self.hold(client)
@@ -220,7 +222,7 @@ class RemoteClients:
             )
         if not values.get("cluster"):
             raise errors.KubeConfigError(
-                f"ConfigMap {name}: cluster is missing, the cloud's name of the cluster"
+                f"ConfigMap {name}: 'cluster' is missing: set it to the cluster's name in the cloud"
             )
         named = ClusterName(
             cluster=values["cluster"], address=values.get("address", ""), ca=_ca(values)
@@ -252,7 +254,7 @@ def _opened(cluster: config.ClusterConfig) -> Client:
                 f"the address of the cluster's {what} is not a URL"
             ) from exc
         if url and parts.scheme not in {"http", "https"}:
-            raise errors.KubeConfigError(f"the cluster's {what} must be asked by http or https")
+            raise errors.KubeConfigError(f"the cluster's {what} must have an http or https URL")
         if not literal_within(host, Reach.NOT_METADATA):
             raise errors.KubeConfigError(
                 f"the address of the cluster's {what} is a metadata service's, which is not allowed"

@@ -34,16 +34,18 @@ def canonical(url: str) -> str:
     scheme, separator, rest = url.partition("://")
     url = f"{scheme.lower()}{separator}{rest}"
     if not _STRICT.fullmatch(url):
-        raise UnclearURLError("it has no scheme, a query, a fragment, or characters that need not")
+        raise UnclearURLError(
+            "it must have a scheme, and only plain characters, without query and fragment"
+        )
     try:
         parts = urlsplit(url)
         host, port = (parts.hostname or "").lower(), parts.port
     except ValueError as exc:
         raise UnclearURLError("its host or port is malformed") from exc
     if not host or "@" in (parts.username or "") or "%" in parts.netloc:
-        raise UnclearURLError("its host is not plain")
+        raise UnclearURLError("its host is missing, or has unusual characters")
     if _DOTS.search(parts.path) or _HIDDEN.search(parts.path) or "//" in parts.path.rstrip("/"):
-        raise UnclearURLError("its path leads through '.', '..', or encoded or empty parts")
+        raise UnclearURLError("its path contains '.', '..', or encoded or empty parts")
     shown = f"[{host}]" if ":" in host else host
     address = shown if port in {None, _PORTS.get(parts.scheme)} else f"{shown}:{port}"
     return f"{parts.scheme}://{address}{parts.path.rstrip('/')}"

@@ -133,7 +133,7 @@ def _owned(value: Any, level: int) -> Any:
     if isinstance(value, list):
         return [_owned(inner, level + 1) for inner in value]
     if isinstance(value, float) and not math.isfinite(value):
-        raise ValuesError("a number in the values is infinite or none: quote it")
+        raise ValuesError("a number in the values is infinite or NaN: quote it")
     if not isinstance(value, int) or -_EXACT <= value <= _EXACT:
         return value
     try:

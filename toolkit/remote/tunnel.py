@@ -37,7 +37,7 @@ def connect(proxy: Proxy, host: str, port: int, *, timeout: float) -> socket.soc
     scheme, address = proxy.endpoint
     shake = {"http": _connect_http, "socks5": _connect_socks}.get(scheme)
     if shake is None:
-        raise HttpError(f"a proxy of kind '{scheme}' is not possible here: use http or socks5")
+        raise HttpError(f"a proxy of kind '{scheme}' is not supported here: use http or socks5")
     end = time.monotonic() + timeout
     try:
         connection = dialling.connect(address, timeout=timeout, reach=Reach.NOT_METADATA)
@@ -99,7 +99,7 @@ def _connect_http(talk: _Talk, proxy: Proxy, host: str, port: int) -> None:
             raise HttpError(f"the proxy did not answer the request for {host}:{port}")
     status = answer.split(b" ", 2)[1:2]
     if status == [b"407"]:
-        raise AuthError("the proxy wants other credentials")
+        raise AuthError("the proxy requires valid credentials")
     if status != [b"200"]:
         # The line is not quoted: a tenant may name any server as proxy.
         known = len(status) == 1 and re.fullmatch(rb"[1-5][0-9]{2}", status[0])
@@ -112,12 +112,12 @@ def _connect_socks(talk: _Talk, proxy: Proxy, host: str, port: int) -> None:
     talk.send(bytes([5, len(methods)]) + methods)
     version, method = talk.receive(2)
     if version != 5 or method not in methods:
-        raise AuthError("the proxy wants other credentials")
+        raise AuthError("the proxy requires valid credentials")
     if method == 2:
         fields = (proxy.username or "").encode(), (proxy.password or "").encode()
         talk.send(b"\x01" + b"".join(bytes([len(f)]) + f for f in fields))
         if talk.receive(2)[1] != 0:
-            raise AuthError("the proxy wants other credentials")
+            raise AuthError("the proxy requires valid credentials")
     name = host.encode("idna")
     talk.send(b"\x05\x01\x00\x03" + bytes([len(name)]) + name + port.to_bytes(2))
     _, refusal, _, kind = talk.receive(4)

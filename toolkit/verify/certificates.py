@@ -45,4 +45,4 @@ def public_key(certificate: x509.Certificate) -> PublicKey:
     try:
         return publickey.accepted(certificate.public_key())
     except UnsupportedAlgorithm as exc:
-        raise ValueError("keys of this kind do not count") from exc
+        raise ValueError("keys of this type are not supported") from exc

@@ -38,7 +38,7 @@ def from_pem(pem: bytes) -> PublicKey:
     try:
         return accepted(serialization.load_pem_public_key(pem))
     except UnsupportedAlgorithm as exc:
-        raise ValueError("keys of this kind do not count") from exc
+        raise ValueError("keys of this type are not supported") from exc
 
 
 def from_der(der: bytes) -> PublicKey:
@@ -51,7 +51,7 @@ def from_der(der: bytes) -> PublicKey:
     try:
         return accepted(serialization.load_der_public_key(der))
     except UnsupportedAlgorithm as exc:
-        raise ValueError("keys of this kind do not count") from exc
+        raise ValueError("keys of this type are not supported") from exc
 
 
 def accepted(key: object) -> PublicKey:
@@ -65,10 +65,10 @@ def accepted(key: object) -> PublicKey:
         case rsa.RSAPublicKey() if not _MIN_RSA_BITS <= key.key_size <= _MAX_RSA_BITS:
             raise ValueError(f"RSA keys have {_MIN_RSA_BITS} to {_MAX_RSA_BITS} bits")
         case ec.EllipticCurvePublicKey() if key.curve.name not in _CURVES:
-            raise ValueError(f"keys on the curve {key.curve.name} do not count")
+            raise ValueError(f"keys on the curve {key.curve.name} are not supported")
         case rsa.RSAPublicKey() | ec.EllipticCurvePublicKey() | ed25519.Ed25519PublicKey():
             return key
-    raise ValueError("only RSA, ECDSA and Ed25519 keys count")
+    raise ValueError("only RSA, ECDSA and Ed25519 keys are supported")
 
 
 def check(key: PublicKey, signature: bytes, message: bytes) -> None:

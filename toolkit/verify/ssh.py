@@ -164,7 +164,7 @@ def _check(public_key: bytes, signature: bytes, covered: bytes) -> None:
     elif kind.startswith((b"ecdsa-sha2-", b"sk-ecdsa-sha2-")):
         _check_ecdsa(key, raw, covered)
     else:
-        raise _unfit(f"SSH keys of type {kind.decode('ascii', 'replace')} do not count")
+        raise _unfit(f"SSH keys of type {kind.decode('ascii', 'replace')} are not supported")
 
 
 def _unfit(message: str) -> VerificationError:

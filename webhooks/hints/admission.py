@@ -137,7 +137,7 @@ def _lack(checks: Checks[Any], mention: Mention, obj: Json, data: Mapping[str, b
     except msgspec.ValidationError:
         return ""
     why = shapes.problem(checks.kind.kind, mention.path, model, data)
-    return f"{mention} will not do: {why}" if why else ""
+    return f"{mention} is invalid: {why}" if why else ""
 
 
 def _short(line: str) -> str:

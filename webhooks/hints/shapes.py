@@ -41,7 +41,7 @@ from webhooks.validation.signing import Signed
 
 Data = Mapping[str, bytes]
 Read = Callable[[Any, Data], object]
-"""Reads a Secret's data for an object, and raises ``PenstockError`` if it will not do."""
+"""Reads a Secret's data for an object, and raises ``PenstockError`` if the data are invalid."""
 
 
 def problem(kind: str, path: str, obj: object, data: Data) -> str:
@@ -156,7 +156,9 @@ def _provider(obj: Provider, data: Data) -> None:
         GitHubApp.from_secret(data)
     address = proxy.text(data, "address") or obj.spec.address
     if obj.spec.service_account_name and ("token" in given or demands.has_key(address)):
-        raise TransientError("it signs in, and so does spec.serviceAccountName: remove one of them")
+        raise TransientError(
+            "it has credentials, and spec.serviceAccountName is set: remove one of them"
+        )
 
 
 def _signing(obj: ImageUpdateAutomation, data: Data) -> None:

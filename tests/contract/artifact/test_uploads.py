@@ -379,7 +379,7 @@ async def test_what_consumers_would_refuse_is_refused(
 ) -> None:
     status, answer = await door.put(tenant, body)
 
-    assert (status, "consumers would not take it" in answer["error"]) == (422, True)
+    assert (status, "consumers could not unpack it" in answer["error"]) == (422, True)
     assert await door.storage.usage("ExternalArtifact") == {}
     assert door.leftovers() == []
 

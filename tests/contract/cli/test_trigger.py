@@ -90,7 +90,7 @@ async def test_a_refusal_and_what_is_missing_are_told(
 
     assert {each.code for each in (pathless, refused, garbled, issued)} == {1}
     assert "has no path yet" in pathless.err
-    assert "the request was not taken" in refused.err
+    assert "the request was not accepted" in refused.err
     assert SECRET_PATH not in refused.err, "it is what senders of some types prove themselves with"
     assert "is not a JSON object, and no file" in garbled.err
     assert "--oidc-token" in issued.err

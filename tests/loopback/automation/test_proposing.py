@@ -207,8 +207,8 @@ async def test_a_refused_opening_keeps_the_commit_and_is_tried_again_after_a_res
     ("answer", "words"),
     [
         (("POST", 302, {}, {"Location": "https://git.example.com/"}), "redirects with HTTP 302"),
-        (("GET", 200, {"pulls": []}, {}), "does not answer as its API does"),
-        (("POST", 201, {"number": 0}, {}), "tells no number"),
+        (("GET", 200, {"pulls": []}, {}), "sent an answer that is not of its API"),
+        (("POST", 201, {"number": 0}, {}), "sent no number"),
     ],
 )
 async def test_an_answer_that_is_none_is_told(

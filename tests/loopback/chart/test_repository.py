@@ -205,7 +205,7 @@ async def test_chart_that_is_too_large_is_cut_off(
 async def test_only_http_is_fetched(
     http: Http, server: ChartRepository, tmp_path: Path, url: str
 ) -> None:
-    with pytest.raises(ChartPullError, match=r"only http and https|not a URL"):
+    with pytest.raises(ChartPullError, match=r"only http and https|URL that is invalid"):
         await fetch(http, server, tmp_path / "chart", urls=(url,))
 
 

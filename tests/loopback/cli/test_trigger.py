@@ -219,6 +219,6 @@ async def test_nobody_at_the_address_is_told_after_the_last_try(
 
     assert (gone.code, late.code, wrong.code) == (1, 1, 1)
     assert gone.err.count("trying again") == 1
-    assert "the request was not taken" in gone.err
+    assert "the request was not accepted" in gone.err
     assert "--timeout" in late.err
     assert "--address: 'hooks.example.com' is not an HTTP URL" in wrong.err

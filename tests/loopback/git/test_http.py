@@ -220,7 +220,7 @@ async def test_request_for_objects_is_not_redirected(client: GitClient, server: 
     server.faults.redirect = "http://localhost:1"
     server.faults.redirect_method = "POST"
 
-    with pytest.raises(PenstockError, match="redirects where it must not"):
+    with pytest.raises(PenstockError, match="redirects to a forbidden address"):
         await resolve(client, repository.url)
 
 

@@ -106,7 +106,7 @@ async def test_refusing_proxy_is_an_authentication_failure(
     async with start(basic=("ada", "hunter2")) as running:
         proxy = proxy_at(running.address, login)
 
-        with pytest.raises(PenstockError, match="proxy wants other credentials") as caught:
+        with pytest.raises(PenstockError, match="proxy requires valid credentials") as caught:
             await client.resolve(repository.url, MAIN, GitAuth(ca=ca, proxy=proxy), timeout=10)
 
     assert caught.value.reason == "AuthenticationFailed"
@@ -128,7 +128,7 @@ async def test_refusing_proxy_before_ssh_is_an_authentication_failure(
             proxy=Proxy(address=running.address, username="ada", password="wrong"),
         )
 
-        with pytest.raises(PenstockError, match="proxy wants other credentials") as caught:
+        with pytest.raises(PenstockError, match="proxy requires valid credentials") as caught:
             await client.resolve(f"{server.base}/pipes.git", MAIN, auth, timeout=10)
 
     assert caught.value.reason == "AuthenticationFailed"

@@ -289,7 +289,7 @@ async def test_thousands_of_images_are_refused_before_any_is_read(scene: ImageSc
 
     assert isinstance(refusal, DeniedError)
     assert refusal.code == 403
-    assert "it comes after 1000 others" in str(refusal)
+    assert "only 1000 new images" in str(refusal)
     assert len(str(refusal)) < 1000
     assert (readers, scene.asked) == (set(), 0)
 
@@ -327,4 +327,4 @@ async def test_policy_that_warns_lets_thousands_of_images_pass_with_a_warning(
 
     _, _, verified = await scene.answer(watched(scene, 1100, set()))
 
-    assert [warning for warning in verified.warnings if "it comes after 1000 others" in warning]
+    assert [warning for warning in verified.warnings if "only 1000 new images" in warning]

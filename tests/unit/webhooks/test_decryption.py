@@ -147,7 +147,7 @@ def test_documents_as_values_take_the_word_of_an_applier(cluster: Cluster, kind:
     answer = cluster.review(request(secret, user=applier(kind=kind)))
 
     assert values(answer) == {"a.yaml": "user: admin\n"}
-    cluster.denied(request(secret), "name no Secret")
+    cluster.denied(request(secret), "do not say which Secret")
 
 
 CLAIM = "provenance.penstock.dev/applier"

@@ -50,5 +50,5 @@ def _line(key: str | Comment, value: Value) -> str:
     if isinstance(key, Comment):
         return f"#{key.text}\n"
     if isinstance(value, Branch | list):
-        raise DecryptionError("a nested value has no place in a dotenv file")
+        raise DecryptionError("a dotenv file cannot hold nested values")
     return f"{key}={plain_text(value)}".replace("\n", "\\n") + "\n"

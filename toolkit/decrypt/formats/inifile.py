@@ -192,7 +192,7 @@ def _section_lines(section: Branch) -> Iterator[str]:
         if isinstance(key, Comment):
             continue
         if isinstance(value, Branch | list):
-            raise DecryptionError("a nested value has no place in an INI file")
+            raise DecryptionError("an INI file cannot hold such nested values")
         following = section.items[index + 1][0] if index + 1 < len(section.items) else ""
         yield from _comment_lines(following.text if isinstance(following, Comment) else "")
         padding = " " * (width - len(bytes_of(names[key])))

@@ -50,7 +50,7 @@ def dump(documents: list[Branch]) -> bytes:
     try:
         text = json.dumps(_plain(only(documents)), indent="\t", ensure_ascii=False, allow_nan=False)
     except ValueError:
-        raise DecryptionError("an infinite number has no place in a JSON file") from None
+        raise DecryptionError("a JSON file cannot hold infinite numbers") from None
     return (_HTML.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n").encode()
 
 

@@ -48,8 +48,8 @@ class Question:
                 " for another one"
             )
         return DecryptionError(
-            f"{self.key} does not open the data key ({said}): it is another key's, or was altered;"
-            " encrypt the document again"
+            f"{self.key} cannot decrypt the data key ({said}): another key encrypted it, or it was"
+            " altered; encrypt the document again"
         )
 
     def unsigned(self, error: PenstockError) -> DecryptionError:

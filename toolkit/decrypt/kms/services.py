@@ -198,8 +198,8 @@ class _Budget:
         """Ask, unless there were enough questions."""
         if self.left <= 0:
             raise DecryptionError(
-                f"more than {MAX_QUESTIONS} questions to key services are needed: put fewer"
-                " recipients into the document, or the one that answers first"
+                f"more than {MAX_QUESTIONS} requests to key services are needed: put fewer"
+                " recipients into the document, or the available one first"
             )
         self.left -= 1
         outcome = "unanswered"

@@ -117,7 +117,7 @@ class AzureTokens:
         tenant = who.annotations.get(TENANT, "") or self.services.variable("AZURE_TENANT_ID")
         for name, value in ((CLIENT, client), (TENANT, tenant)):
             if not value:
-                raise CloudError(f"{who} has no annotation '{name}', which names who it is")
+                raise CloudError(f"{who} has no annotation '{name}', which names its identity")
             if not _ID.fullmatch(value):
                 raise CloudError(f"annotation '{name}' of {who} is not an id")
         return client, tenant

@@ -53,7 +53,7 @@ class GitAuth:
         try:
             return knownhosts.read(self.known_hosts or b"")
         except ValueError as exc:
-            raise GitAuthError(f"the secret will not do: {exc}") from exc
+            raise GitAuthError(f"the secret is invalid: {exc}") from exc
 
     def through(self, way: Proxy | None) -> "GitAuth":
         """Return the same credentials, used through a proxy."""

@@ -27,7 +27,7 @@ class Dial:
         Raises:
             OSError: it cannot be reached, or may not be (``OutOfReachError``).
             GitError: the proxy cannot be reached or does not connect.
-            GitAuthError: the proxy wants other credentials.
+            GitAuthError: the proxy requires valid credentials.
         """
         self.require(host)
         if self.proxy is None:

@@ -80,7 +80,7 @@ class HttpClient(AbstractHttpGitClient):
                 break
             response.drain_conn()
             if data is not None or redirects == MAX_REDIRECTS:
-                raise GitError(f"'{self._top}' redirects where it must not, or too often")
+                raise GitError(f"'{self._top}' redirects to a forbidden address, or too often")
             redirects += 1
             url = self._follow(url, location)
         try:
@@ -100,7 +100,7 @@ class HttpClient(AbstractHttpGitClient):
         self._dial.require(target.host)  # (3)
         # (4) dulwich would also fetch a pack from another URL that the server names.
         if target.origin != self._base.origin:
-            raise GitError(f"'{self._top}' sends to another server for its objects")
+            raise GitError(f"'{self._top}' refers to another server for its objects")
         sent = {**headers, "User-Agent": USER_AGENT, "Pragma": "no-cache"}
         if self._authorization and target.origin == self._top.origin:  # (2)
             sent["Authorization"] = self._authorization
@@ -128,7 +128,7 @@ class HttpClient(AbstractHttpGitClient):
 
     def _failed(self, error: urllib3.exceptions.HTTPError) -> GitError:
         if _proxy_status(error) == "407":
-            return GitAuthError("the proxy wants other credentials")
+            return GitAuthError("the proxy requires valid credentials")
         return GitError(f"cannot {self._service.verb} '{self._top}': {_cause(error)}")
 
     def _follow(self, url: str, location: str) -> str:
@@ -146,7 +146,7 @@ class HttpClient(AbstractHttpGitClient):
         try:
             self._dial.lead(current.host, target.host)  # (3)
         except GitError as exc:
-            raise GitError(f"'{self._top}' redirects to where it must not: {exc}") from exc
+            raise GitError(f"'{self._top}' redirects to a forbidden address: {exc}") from exc
         self._base = target
         return str(target)
 
@@ -157,7 +157,7 @@ class HttpClient(AbstractHttpGitClient):
             remedy = self._service.remedy
             raise GitAuthError(f"'{self._top}' {refused} (HTTP {status}){remedy}")
         if status == 407:
-            raise GitAuthError("the proxy wants other credentials")
+            raise GitAuthError("the proxy requires valid credentials")
         if status == 404:
             raise GitError(f"repository '{self._top}' not found")
         if status != 200:

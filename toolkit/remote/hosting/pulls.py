@@ -159,12 +159,14 @@ class Pulls:
             kind: type[Any] = list if method == "GET" else dict
             return untrusted.load_json(content, kind, size=_MAX_ANSWER)
         except untrusted.UntrustedError as exc:
-            raise PullRequestError(f"'{self.url}' does not answer as its API does: {exc}") from exc
+            raise PullRequestError(
+                f"'{self.url}' sent an answer that is not of its API: {exc}"
+            ) from exc
 
     def _number(self, entry: Json) -> int:
         number = entry.get(self.service.number)
         if not isinstance(number, int) or number < 1:
-            raise PullRequestError(f"'{self.url}' tells no number of a pull request")
+            raise PullRequestError(f"'{self.url}' sent no number of the pull request")
         return number
 
 

@@ -280,7 +280,7 @@ async def _refusal(hop: Hop, response: aiohttp.ClientResponse) -> HttpError:
     status, place, code = response.status, shown(hop.url), await _code(response)
     said = f"HTTP {status} {code}".rstrip()
     if status == 407:
-        return AuthError("the proxy wants other credentials", status=status)
+        return AuthError("the proxy requires valid credentials", status=status)
     wait = patience.asked(response.headers) if status in _PATIENT else None
     if status in {401, 403} and wait is None:
         given = "refused the credentials" if hop.endpoint.authorization else "asks for credentials"
@@ -332,7 +332,7 @@ class _Complaint(msgspec.Struct):
 
 def _asked_for_patience(url: URL, left: float) -> HttpError:
     return HttpError(
-        f"'{shown(url.origin())}' asked to be left alone for {left:.0f} more seconds",
+        f"'{shown(url.origin())}' asked for a pause of {left:.0f} more seconds",
         status=429,
         retry_after=left,
     )
@@ -365,12 +365,12 @@ def _translated(url: URL) -> Iterator[None]:
         raise HttpError(f"'{shown(url)}' did not respond in time") from exc
     except aiohttp.ClientHttpProxyError as exc:
         if exc.status == 407:
-            raise AuthError("the proxy wants other credentials", status=407) from exc
+            raise AuthError("the proxy requires valid credentials", status=407) from exc
         raise HttpError(f"the proxy did not connect: HTTP {exc.status}") from exc
     except aiohttp.ClientProxyConnectionError as exc:
         raise HttpError(f"cannot connect to the proxy: {causes.cause(exc)}") from exc
     except (aiohttp.ClientConnectorCertificateError, aiohttp.ClientConnectorSSLError) as exc:
-        raise AuthError(f"'{shown(url)}' could not prove who it is: {causes.cause(exc)}") from exc
+        raise AuthError(f"TLS connection to '{shown(url)}' failed: {causes.cause(exc)}") from exc
     except aiohttp.ClientError as exc:
         if isinstance(far := getattr(exc, "os_error", None), OutOfReachError):
             raise HttpError(f"'{shown(url)}' is not asked: {far}") from exc

@@ -53,7 +53,7 @@ def parsed(url: str) -> URL:
         HttpError: it is not an HTTP URL, or contains credentials.
     """
     if not (url.isascii() and url.isprintable()) or " " in url or len(url) > _LONGEST_URL:
-        raise HttpError(f"the URL '{shown(url)}' is too long, or has what does not belong there")
+        raise HttpError(f"the URL '{shown(url)}' is too long, or has invalid characters")
     try:
         found = URL(url, encoded=True)
         port = found.port
@@ -96,7 +96,7 @@ def follow(hop: Hop, location: str) -> Hop:
         HttpError: it leads to no URL, or from https to http.
     """
     if not location:
-        raise HttpError(f"'{shown(hop.url)}' redirects to nowhere")
+        raise HttpError(f"'{shown(hop.url)}' redirects without an address")
     try:
         target = parsed(str(hop.url.join(URL(location, encoded=True))))
     except ValueError as exc:

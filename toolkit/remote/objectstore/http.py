@@ -218,7 +218,7 @@ def _pause(attempt: int, retry_after: float | None) -> float:
 def _url(proxy: Proxy) -> URL:
     scheme, (host, port) = proxy.endpoint
     if scheme == "socks5":
-        raise CredentialsError("a proxy of kind 'socks5' is not possible here: use http or https")
+        raise CredentialsError("a proxy of kind 'socks5' is not supported here: use http or https")
     return URL.build(scheme=scheme, host=host, port=port)
 
 

@@ -135,7 +135,7 @@ class Place:
             raise PlaceError("spec.region is not the name of a region")
         parts = split(self.endpoint, default="http" if self.plain_http else "https")
         if parts.scheme == "http" and not self.plain_http:
-            raise PlaceError("the endpoint is plain HTTP, which has to be asked for")
+            raise PlaceError("the endpoint is plain HTTP, and insecure is not set")
         return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
     @property

@@ -51,7 +51,7 @@ class S3:
         more = xml.text(root, "IsTruncated") == "true"
         token = xml.text(root, "NextContinuationToken")
         if more and not token:
-            raise ValueError("a truncated page does not say how to go on")
+            raise ValueError("a truncated page has no continuation token")
         return Page(
             objects=tuple(_object(entry, encoded=encoded) for entry in root.iterfind("Contents")),
             token=token if more else "",

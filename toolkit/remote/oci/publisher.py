@@ -59,7 +59,7 @@ class Publisher:
             ):
                 pass
             if not await self._has(repository, digest):
-                raise RegistryError("the registry accepted it, and does not have it")
+                raise RegistryError("the registry accepted it, but does not serve it")
 
     async def manifest(self, repository: Repository, raw: bytes, tag: str = "") -> Descriptor:
         """Push a manifest or an index under a tag, or under its digest alone.

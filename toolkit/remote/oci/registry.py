@@ -300,7 +300,7 @@ class Registry:
             if not following:
                 return
             if URL(following).origin() != URL(start).origin() or following == url:
-                raise RegistryError("the next page of the list lies elsewhere")
+                raise RegistryError("the next page of the list is on another server")
             url = following
         raise MalformedError(f"the list has more than {_MAX_PAGES} pages")
 

@@ -114,7 +114,7 @@ def from_simple_signing(payload: bytes, annotations: Mapping[str, str], *, diges
     critical = _decoded(_SIMPLE, payload, "the signed payload").critical
     if critical.type != _SIMPLE_TYPE:  # (3)
         raise VerificationError(
-            f"it says '{shown(critical.type)}' and not that it signs an image",
+            f"it says '{shown(critical.type)}', not that it signs an image",
             step=Step.SIGNATURE,
         )
     _check_artifact([critical.image.docker_manifest_digest], digest)
@@ -211,13 +211,13 @@ def _signature(envelope: Envelope) -> bytes:
 def _check_statement(envelope: Envelope, digest: str) -> None:
     if envelope.payload_type != _IN_TOTO:  # (3)
         raise VerificationError(
-            f"it signs '{shown(envelope.payload_type)}' and no statement about an artifact",
+            f"it signs '{shown(envelope.payload_type)}', not a statement about an artifact",
             step=Step.SIGNATURE,
         )
     statement = _decoded(_STATEMENT, envelope.payload, "the signed statement")
     if statement.type not in _STATEMENTS or statement.predicate_type != SIGN_PREDICATE:  # (3)
         raise VerificationError(
-            f"it is an attestation of '{shown(statement.predicate_type)}' and no signature",
+            f"it is an attestation of '{shown(statement.predicate_type)}', not a signature",
             step=Step.SIGNATURE,
         )
     _check_artifact(

@@ -86,7 +86,7 @@ def claims(certificate: x509.Certificate) -> Claims:
         *certificates.ERRORS,
     ) as exc:
         raise VerificationError(
-            "the certificate does not tell issuer and subject", step=Step.IDENTITY
+            "the certificate lacks the issuer or the subject", step=Step.IDENTITY
         ) from exc
     return Claims(issuer=issuer, subjects=subjects)
 

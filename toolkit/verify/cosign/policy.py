@@ -54,7 +54,7 @@ class Policy:
 
     def __post_init__(self) -> None:
         if self.keys and self.identities:
-            raise VerificationError("keys and identities cannot both be demanded")
+            raise VerificationError("keys and identities cannot both be required")
         if not self.keys and not self.identities:
             raise VerificationError(
                 "no signer is trusted: set keys in spec.verify.secretRef, or identities in "

@@ -65,7 +65,7 @@ class PublicRoot:
                 return _Current(trustedroot.read(data), self._clock() + FRESH_SECONDS)
             except (TimeoutError, OSError, PublicRootError, VerificationError) as exc:
                 logger.warning(
-                    "sigstore's public root cannot be refreshed; the last known one counts",
+                    "sigstore's public root cannot be refreshed; the last known one is used",
                     extra={"error": str(exc)},
                 )
         root = current.root if current else trustedroot.read(await asyncio.to_thread(embedded))

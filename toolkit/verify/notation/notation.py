@@ -121,9 +121,9 @@ class _Verdicts:
             f"{digest[:19]}…: {error.finding}" for digest, error in self.refused[:_SHOWN]
         )
         seen = len(self.refused)
-        looked_at = f", of which {seen} were looked at" if self.total > seen else ""
+        looked_at = f", of which {seen} were checked" if self.total > seen else ""
         raise VerificationError(
-            f"none of {self.total} signatures counts{looked_at}: {told}", step=step
+            f"none of {self.total} signatures is valid{looked_at}: {told}", step=step
         )
 
 

@@ -105,7 +105,7 @@ async def _hello(line: Line, host: str, *, secure: bool) -> _Info:
         try:
             await line.writer.start_tls(line.context, server_hostname=host)
         except OSError as exc:
-            raise AuthError(f"'{host}' could not prove who it is: {type(exc).__name__}") from exc
+            raise AuthError(f"TLS connection to '{host}' failed: {type(exc).__name__}") from exc
     return info
 
 

@@ -175,7 +175,7 @@ async def test_a_wrong_digest_is_refused(door: Door) -> None:
 async def test_what_consumers_would_refuse_is_refused(door: Door, body: bytes) -> None:
     status, error = await door.put(body)
 
-    assert (status, error.startswith("consumers would not take it")) == (422, True)
+    assert (status, error.startswith("consumers could not unpack it")) == (422, True)
     assert not await door.stored()
 
 
@@ -202,7 +202,7 @@ async def test_a_dawdler_is_cut_off(serve: Serve, tmp_path: Path) -> None:
     answer = await door.said("Content-Length: 99", body=b"x")
 
     assert answer.startswith(b"HTTP/1.1 408 ")
-    assert b"bytes nothing came fast enough; send at least 1024 KiB a second" in answer
+    assert b"bytes the upload became too slow; send at least 1024 KiB a second" in answer
 
 
 async def test_a_disk_without_room_is_told(door: Door) -> None:

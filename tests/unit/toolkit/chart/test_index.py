@@ -142,7 +142,7 @@ ONE = b"    - {name: a, version: 1.0.0, urls: [a.tgz]}\n"
         (b"apiVersion: v1\nentries: {a: [\n", "not YAML: line"),
         (b"apiVersion: v1\nentries: {a: [{x: " + b"[" * 40 + b"]" * 40 + b"}]}", "nests deeper"),
         (b'{"apiVersion":"v1","entries":{"a":[{"x":' + b"[" * 9999 + b"]" * 9999 + b"}]}}", "deep"),
-        (b'{"apiVersion":"v1","entries":{"a":{}}}', "not one"),
+        (b'{"apiVersion":"v1","entries":{"a":{}}}', "malformed"),
         (b"\xff\xfe\x00\x00\xff", "."),
         (b"apiVersion: v1\nentries: \x01\n", "."),
     ],

@@ -160,7 +160,7 @@ async def test_address_of_a_stranger_gets_no_token(both: Both) -> None:
 @pytest.mark.parametrize(
     ("data", "message"),
     [
-        ({"provider": "aws", "serviceAccountName": "app"}, "cluster is missing"),
+        ({"provider": "aws", "serviceAccountName": "app"}, "'cluster' is missing"),
         ({"provider": "ibm", "cluster": "x"}, "provider 'ibm' is not supported"),
         ({}, "provider '' is not supported"),
     ],

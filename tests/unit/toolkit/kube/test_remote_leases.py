@@ -157,6 +157,6 @@ async def test_process_that_ends_closes_what_is_in_use_and_opens_nothing_more() 
             assert world.opened == 0
             with pytest.raises(ApiError, match="is closed"):
                 await read(client)
-            with pytest.raises(ApiError, match="this process ends"):
+            with pytest.raises(ApiError, match="this process is stopping"):
                 await world.visit("second")
         assert world.opened == 0

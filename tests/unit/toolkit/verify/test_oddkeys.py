@@ -42,9 +42,9 @@ def certificate(
 
 
 def test_public_key_of_an_odd_kind_does_not_count() -> None:
-    with pytest.raises(ValueError, match="keys of this kind do not count"):
+    with pytest.raises(ValueError, match="keys of this type are not supported"):
         publickey.from_der(odd(Encoding.DER))
-    with pytest.raises(ValueError, match="keys of this kind do not count"):
+    with pytest.raises(ValueError, match="keys of this type are not supported"):
         publickey.from_pem(odd(Encoding.PEM))
 
 
@@ -53,7 +53,7 @@ def test_certificate_with_a_key_of_an_odd_kind_does_not_count() -> None:
     end = der.index(_KNOWN, der.index(_KNOWN) + 1)  # the first names the signature's kind
     changed = certificates.from_der(der[:end] + _ODD + der[end + len(_ODD) :])
 
-    with pytest.raises(ValueError, match="keys of this kind do not count"):
+    with pytest.raises(ValueError, match="keys of this type are not supported"):
         certificates.public_key(changed)
 
 

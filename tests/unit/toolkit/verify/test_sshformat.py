@@ -46,7 +46,7 @@ def test_what_has_another_format_is_not_read(begins: bytes) -> None:
 @pytest.mark.parametrize(
     ("kind", "complaint"),
     [
-        (b"ssh-dss", "SSH keys of type ssh-dss do not count"),
+        (b"ssh-dss", "SSH keys of type ssh-dss are not supported"),
         (b"ecdsa-sha2-nistp256", "the SSH key lies on an unknown curve"),
     ],
 )

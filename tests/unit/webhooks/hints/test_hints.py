@@ -1,4 +1,4 @@
-"""Hints tell what is missing or will not do, only to users who could find it out."""
+"""Hints tell what is missing or invalid, only to users who could find it out."""
 
 import base64
 from typing import Any
@@ -148,7 +148,7 @@ async def test_the_right_to_one_namespace_tells_nothing_of_another() -> None:
 async def test_credentials_beside_an_account_are_told(data: dict[str, str]) -> None:
     told = await hints(made("Provider", **HUB), secrets={"s": data})
 
-    assert "and so does spec.serviceAccountName" in " ".join(told)
+    assert "and spec.serviceAccountName is set" in " ".join(told)
 
 
 @pytest.mark.parametrize(
@@ -302,7 +302,7 @@ async def test_a_secret_that_lacks_what_is_needed_is_told(
     told = await hints(obj, *sources, secrets={"s": data})
 
     (line,) = told
-    assert "Secret 'apps/s' will not do" in line
+    assert "Secret 'apps/s' is invalid" in line
     assert words[:20] in line
     assert len(line) <= 120
 

@@ -34,7 +34,7 @@ async def test_the_encryption_context_is_passed_on(scene: Scene) -> None:
     assert await scene.read(good, scene.aws_secret) == CLEAR
     error = await scene.refused(altered, scene.aws_secret)
 
-    assert "does not open the data key (HTTP 400 InvalidCiphertextException)" in str(error)
+    assert "cannot decrypt the data key (HTTP 400 InvalidCiphertextException)" in str(error)
 
 
 async def test_the_role_of_the_document_is_assumed_with_the_same_credentials(

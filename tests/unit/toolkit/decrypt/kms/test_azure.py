@@ -176,7 +176,7 @@ async def test_a_key_that_is_not_there_and_a_foreign_data_key_are_told_apart(
     foreign = scene.document(azure_kv=[scene.azure_kv(enc="AAAA")])
 
     assert "does not exist" in str(await scene.refused(absent, scene.azure_secret))
-    assert "does not open the data key" in str(await scene.refused(foreign, scene.azure_secret))
+    assert "cannot decrypt the data key" in str(await scene.refused(foreign, scene.azure_secret))
 
 
 async def test_an_answer_about_another_key_does_not_count(scene: Scene) -> None:

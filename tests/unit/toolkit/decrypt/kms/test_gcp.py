@@ -70,7 +70,7 @@ async def test_refusals_are_told_apart(scene: Scene) -> None:
     refused = str(await scene.refused(good, secret))
 
     assert "does not exist (HTTP 404 NOT_FOUND)" in missing
-    assert "does not open the data key (HTTP 400 INVALID_ARGUMENT)" in altered
+    assert "cannot decrypt the data key (HTTP 400 INVALID_ARGUMENT)" in altered
     assert refused == (
         f"Google Cloud KMS key '{kmsgcp.KEY}' refuses entry 'sops.gcp-kms' of the Secret"
         " (HTTP 403 PERMISSION_DENIED): grant it roles/cloudkms.cryptoKeyDecrypter on the key"

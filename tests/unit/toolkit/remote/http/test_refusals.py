@@ -67,5 +67,5 @@ async def test_server_that_asked_for_patience_is_left_alone() -> None:
         await refusal(http, url)
         error = await refusal(http, url)
 
-    assert "asked to be left alone" in str(error)
+    assert "asked for a pause" in str(error)
     assert len(asked) == 1

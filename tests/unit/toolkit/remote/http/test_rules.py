@@ -38,10 +38,10 @@ def test_redirect_leads_away_from_the_node_as_a_stranger() -> None:
 @pytest.mark.parametrize(
     ("url", "complaint"),
     [
-        ("https://a.example/b c", "is too long, or has what does not belong there"),
-        ("https://a.example/\n", "is too long, or has what does not belong there"),
-        ("https://ä.example/", "is too long, or has what does not belong there"),
-        (f"https://a.example/{'x' * 20_000}", "is too long, or has what does not belong there"),
+        ("https://a.example/b c", "is too long, or has invalid characters"),
+        ("https://a.example/\n", "is too long, or has invalid characters"),
+        ("https://ä.example/", "is too long, or has invalid characters"),
+        (f"https://a.example/{'x' * 20_000}", "is too long, or has invalid characters"),
         ("https://a.example:x/", "is not a URL"),
         ("https://[::1/", "is not a URL"),
         ("ftp://a.example/", "is not an HTTP URL"),

@@ -342,7 +342,7 @@ async def test_endless_signatures_are_not_all_looked_at(
     step, message = await gate.refusal(artifact)
 
     assert step == 4
-    assert "none of 31 signatures counts, of which 10 were looked at" in message
+    assert "none of 31 signatures is valid, of which 10 were checked" in message
     assert shelf.counts["blob"] == 10
 
 
