@@ -18,6 +18,11 @@ from cryptography.hazmat.primitives.ciphers.aead import AESGCM
 LAST_MODIFIED = "2026-01-02T03:04:05Z"
 
 
+def _unencrypted(path: tuple[str, ...]) -> bool:
+    """Tell whether a value stays plain: SOPS applies the default suffix to each key of its path."""
+    return any(key.endswith("_unencrypted") for key in path)
+
+
 @dataclass
 class Reference:
     """Encrypts trees for one age identity, or with the metadata that a test wants."""
@@ -40,7 +45,7 @@ class Reference:
         self,
         documents: Sequence[dict[str, Any]],
         *,
-        plain: Callable[[tuple[str, ...]], bool] = lambda path: path[-1].endswith("_unencrypted"),
+        plain: Callable[[tuple[str, ...]], bool] = _unencrypted,
         mac_only_encrypted: bool = False,
         **metadata: Any,
     ) -> list[dict[str, Any]]:
