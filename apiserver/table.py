@@ -70,7 +70,8 @@ class Rows:
     def _make(self, item: Item) -> Sequence[bytes]:
         """Return the row in parts; every second one is a date, of which the age is shown."""
         obj = item.obj  # decoded once for all cells
-        parts, part = [], b'{"cells":['
+        parts: list[bytes] = []
+        part = b'{"cells":['
         for index, column in enumerate(self._columns):
             part += b"," if index else b""
             value = _cell(column, item.key, obj)
