@@ -32,6 +32,9 @@ MOST_LEVELS: Final = 100
 MOST_REFERENCES: Final = 256
 MOST_READ: Final = 8 << 20
 """Bytes that are read for one release, content counted each time that it is referred to."""
+MOST_MERGED: Final = 1_000_000
+"""Limit of the fields of ``spec.values`` times the references with ``targetPath``, each of which
+merges all of them: half a second."""
 
 _EXACT: Final = 1 << 53
 """Up to here every whole number is a float."""
@@ -82,12 +85,13 @@ def compose(
 
     Raises:
         ValuesError: an object or key that is not optional does not exist, or is invalid; or the
-            values are too large or too deep.
+            values are too large, too deep, or take too long to merge.
     """
     try:
         own = as_go(inline if isinstance(inline, Mapping) else {})
     except ValuesError as exc:
         raise exc.within("spec.values") from exc
+    _require_few_merges(own, references)
     result: Values = {}
     missing = []
     for reference in references:
@@ -114,6 +118,19 @@ def merged(below: Values, above: Mapping[str, Any]) -> Values:
         else:
             result[key] = value
     return result
+
+
+def _require_few_merges(own: Values, references: Sequence[ValuesReference]) -> None:
+    times = sum(1 for reference in references if reference.target_path)
+    if times and (fields := _fields(own)) * times > MOST_MERGED:
+        raise ValuesError(
+            f"spec.values has {fields} fields, too many to set {times} values with targetPath: move"
+            " the fields to a document of spec.valuesFrom"
+        )
+
+
+def _fields(values: Values) -> int:
+    return sum(1 + _fields(value) if isinstance(value, dict) else 1 for value in values.values())
 
 
 def as_go(found: Mapping[str, Any]) -> Values:

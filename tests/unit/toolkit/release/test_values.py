@@ -177,3 +177,14 @@ def test_values_are_bounded_in_size_and_depth() -> None:
     assert refused(inline=deep) == (
         "spec.values: the values have more than 100 levels: nest them less"
     )
+
+
+def test_values_are_not_merged_too_often() -> None:
+    """Each targetPath merges all inline values once more: 256 times a megabyte took 10 s."""
+    references = [reference(name="a", targetPath=f"set.k{index}") for index in range(200)]
+    inline = {"own": {f"k{index}": index for index in range(5_000)}}
+
+    told = refused(*references, inline=inline, a="x")
+
+    assert "5001 fields, too many to set 200 values with targetPath" in told
+    assert composed(*references[:100], inline=inline, a="x")["set"]["k99"] == "x"
