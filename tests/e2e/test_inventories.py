@@ -315,8 +315,8 @@ async def test_explain_describes_every_field(window: Window) -> None:
     whole = await window("explain", "inventories")
     said = await window("explain", "inventories.status")
 
-    about = "The health of what was applied."
+    about = "The health of the applied objects."
     assert (whole.count(about), said.count(about)) == (1, 1)
-    assert "How many were changed or deleted since the last apply" in said
+    assert "Number of objects that were changed or deleted since the last apply" in said
     assert "drifted" in said
     assert "health" in await window("explain", "inventories.status.problems")

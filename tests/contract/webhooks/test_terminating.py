@@ -3,7 +3,6 @@
 import pytest
 
 from tests.contract.webhooks.tenants import (
-    CONFIG_MAP,
     GIT_REPOSITORY,
     NAMESPACE,
     OWN,
@@ -13,11 +12,12 @@ from tests.contract.webhooks.tenants import (
 )
 from tests.tools import namespaces
 from toolkit.kube.errors import ForbiddenError, NotFoundError
-from toolkit.objects import Json
+from toolkit.objects import GroupVersionKind, Json
 from toolkit.policy.provenance import LABEL as PROVENANCE
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
+ROLE_BINDING = GroupVersionKind(RBAC, "v1", "RoleBinding")
 KEPT = "example.com/kept"
 FREED = {"metadata": {"finalizers": None}}
 
@@ -69,8 +69,9 @@ async def test_a_namespace_on_its_way_out_keeps_its_labels(tenant: Tenant) -> No
     role = {"apiVersion": f"{RBAC}/v1", "kind": "ClusterRole", "metadata": {"name": "owners"}}
     await tenant.admin.apply({**role, "rules": [rule]}, manager="test")
     await tenant.may("olga", role="owners")
-    metadata = {"name": "held", "namespace": tenant.namespace, "finalizers": [KEPT]}
-    await tenant.admin.create({"apiVersion": "v1", "kind": "ConfigMap", "metadata": metadata})
+    # The binding is the object: otherwise the namespace's controller would take the rights away.
+    held = (ROLE_BINDING, "olga", tenant.namespace)
+    await tenant.admin.patch(*held, {"metadata": {"finalizers": [KEPT]}}, strategy="merge")
     patch = ("patch", "namespace", tenant.namespace, "--as=olga", "--type=merge", "-p")
     bare = f'{{"metadata":{{"labels":{{"{REQUIRE_ACCOUNT}":null,"{PROVENANCE}":null}}}}}}'
     free = '{"metadata":{"labels":{"team":"a"},"annotations":{"a":"b"}}}'
@@ -83,7 +84,7 @@ async def test_a_namespace_on_its_way_out_keeps_its_labels(tenant: Tenant) -> No
     }
     allowed = await tenant.kubectl.run(*patch, free)
     labels = (await tenant.admin.get(NAMESPACE, tenant.namespace, ""))["metadata"]["labels"]
-    await tenant.admin.patch(CONFIG_MAP, "held", tenant.namespace, FREED, strategy="merge")
+    await tenant.admin.patch(*held, FREED, strategy="merge")
 
     assert all("which user 'olga' may not change" in text for text in refused.values()), refused
     assert "patched" in allowed
