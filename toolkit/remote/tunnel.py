@@ -31,7 +31,7 @@ def connect(proxy: Proxy, host: str, port: int, *, timeout: float) -> socket.soc
 
     Raises:
         HttpError: the proxy cannot be reached or does not connect.
-        AuthError: it wants other credentials.
+        AuthError: the proxy requires valid credentials.
 
     """
     scheme, address = proxy.endpoint
