@@ -156,7 +156,7 @@ async def test_a_broken_kubeconfig_ends_nobody_else_s_reconciles(space: Space) -
 BOMBS = {
     "brackets": ("a: " + "[" * 30_000, "32 levels"),
     "aliases": ("a: &a [x, x]\ncurrent-context: [*a, *a]\n", "aliases are not supported"),
-    "name": ("current-context: " + "s3cret" * 5_000, "no context of the name"),
+    "name": ("current-context: " + "s3cret" * 5_000, "no context of that name"),
 }
 
 

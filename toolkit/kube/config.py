@@ -232,15 +232,17 @@ def _named(
             return section
     if typed:
         raise errors.KubeConfigError(f"kubeconfig has no {field_name} {name!r}")
+    if not name:
+        raise errors.KubeConfigError(f"kubeconfig has no {_NAMED_BY[field_name]}")
     raise errors.KubeConfigError(
-        f"{_NAMED_BY[field_name]} of the kubeconfig names a {field_name} that it does not contain"
+        f"kubeconfig has a {_NAMED_BY[field_name]}, but no {field_name} of that name"
     )
 
 
 _NAMED_BY: Final = {
     "context": "current-context",
-    "cluster": "the field 'cluster' of the context",
-    "user": "the field 'user' of the context",
+    "cluster": "cluster in its context",
+    "user": "user in its context",
 }
 
 

@@ -340,4 +340,4 @@ async def test_pod_of_more_images_than_are_verified_is_denied(yard: Yard) -> Non
     denied = await yard.stored(pod, dry_run=True)
 
     assert isinstance(denied, str)
-    assert "it comes after 1000 others" in denied
+    assert "only 1000 new images of one object are verified" in denied
