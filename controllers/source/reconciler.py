@@ -364,7 +364,10 @@ def _answers(stored: Artifact, obj: SourceObject, upstream: Upstream) -> bool:
         stored.revision == upstream.revision
         and stored.metadata.get(TRUST, "") == upstream.trust
         and stored.metadata.get(RECIPE, "") == upstream.recipe
-        and (upstream.content_addressed or origins.same(stored.metadata, _record(obj, upstream)))
+        and (
+            upstream.content_addressed
+            or origins.fetched_alike(stored.metadata, _record(obj, upstream))
+        )
         and all(status.get(name) == value for name, value in upstream.observed.items())
     )
 
