@@ -90,10 +90,15 @@ def artifact(kind: str, found: Source) -> Artifact:
     raise unready(kind, ObjectKey(found.metadata.namespace, found.metadata.name), why or _EMPTY)
 
 
-def unready(kind: str, place: ObjectKey, why: str = _EMPTY) -> WaitingError:
+def unready(
+    kind: str, place: ObjectKey, why: str = _EMPTY, *, retry_after: float | None = None
+) -> WaitingError:
     """Return the error that a source is not ready because of ``why``."""
     return WaitingError(
-        f"{kind} '{place}' is not ready: {why}", reason=NOT_READY, told=Told(event="")
+        f"{kind} '{place}' is not ready: {why}",
+        reason=NOT_READY,
+        retry_after=retry_after,
+        told=Told(event=""),
     )
 
 
