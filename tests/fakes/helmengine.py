@@ -42,6 +42,7 @@ class Api:
         self.requests: list[str] = []
         self.finalizing: set[str] = set()
         self.forbidden: set[str] = set()
+        self.denied: set[str] = set()
         self.version = 100
 
     def impersonating(self, user: str, **_: Any) -> "Api":
@@ -62,6 +63,16 @@ class Api:
         if gvk.kind != "ServiceAccount" and name not in self.finalizing:
             raise NotFoundError(f"{gvk.kind} {name}")
         return {"metadata": {"name": name, "namespace": namespace}}
+
+    async def delete(
+        self, gvk: Any, name: str, namespace: str = "", *, dry_run: bool = False
+    ) -> Json:
+        """Refuse to delete some objects, as an admission webhook does."""
+        assert dry_run, "Helm deletes objects"
+        self.requests.append(f"rehearse {gvk.kind} {namespace}/{name}")
+        if name in self.denied:
+            raise ForbiddenError(f'admission webhook "provenance" denied the request: {name}')
+        return {}
 
     async def apply(self, obj: Json, *, manager: str) -> Applied:
         """Create an object for a controller."""
