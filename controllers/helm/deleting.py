@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from controllers.applying import deleting
+from controllers.applying import deleting, homes
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.identity import Identities
 from controllers.helm.running import uninstalling
@@ -75,4 +75,5 @@ class HelmReleaseFinalizer:
             namespace="",
             storage_namespace=draft.obj.status.storage_namespace,
             followed=way.cluster is self.clusters.local,
+            keeps=homes.kept(draft.obj, self.identities.installed.namespace),
         )

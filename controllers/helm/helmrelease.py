@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from controllers import grants
-from controllers.applying import dependencies
+from controllers.applying import dependencies, homes
 from controllers.applying.accounts import Accounts
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.dependencies import Gate
@@ -184,6 +184,7 @@ class HelmReleaseReconciler:
                 namespace=targets.release_namespace(obj),
                 storage_namespace=targets.storage_namespace(obj),
                 followed=self._followed(cluster),
+                keeps=homes.kept(obj, self.identities.installed.namespace),
             ),
             source=source,
             charts=self.charts,

@@ -67,6 +67,11 @@ class ChangeSet:
         return tuple(entry.ref for entry in self.entries)
 
     @property
+    def skipped(self) -> tuple[ObjectRef, ...]:
+        """Return the objects that were left as they are."""
+        return tuple(entry.ref for entry in self.entries if entry.action == "skipped")
+
+    @property
     def changed(self) -> bool:
         """Tell whether anything was written: otherwise there is nothing to announce."""
         return any(entry.action in ("created", "configured", "deleted") for entry in self.entries)

@@ -80,11 +80,21 @@ class Examiner:
         same = known is not None and known.payload_digest == draft.digest
         if same and not self.options.recheck:
             return replace(draft, verdict="unchanged", known=known)
+        if owner.retains(draft.ref) and await self._taken(draft.ref):
+            return draft
         if ownership.marked(obj, owner, "ssa", "ifnotpresent") and await self._live(draft.ref):
             return draft
         if ignored:
             draft = await self._reduced(draft, ignored)
         return await self._dry_run(draft, same=same)
+
+    async def _taken(self, ref: ObjectRef) -> bool:
+        """Tell whether another owner has a namespace that this one must not take over."""
+        seen = self.find(ref)
+        owner = seen.owner if seen else None
+        if owner is None:
+            owner = ownership.owner_of(await self._live(ref) or {}, self.options.owner.group)
+        return owner not in {None, self.options.owner.key}
 
     async def _reduced(self, draft: Checked, ignored: tuple[tuple[str, ...], ...]) -> Checked:
         live = await self._live(draft.ref)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-from toolkit.objects import Json, ObjectKey, dig
+from toolkit.objects import Json, ObjectKey, ObjectRef, dig, ref_of
 
 KUSTOMIZE_GROUP: Final = "kustomize.toolkit.fluxcd.io"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
@@ -36,11 +36,15 @@ Mode = Literal["override", "merge", "ifnotpresent", "ignore"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The object on whose behalf we apply; ``group`` prefixes its labels and marks."""
+    """The object on whose behalf we apply; ``group`` prefixes its labels and marks.
+
+    It never deletes the namespaces that it ``keeps``.
+    """
 
     namespace: str
     name: str
     group: str = KUSTOMIZE_GROUP
+    keeps: frozenset[str] = frozenset()
 
     @property
     def key(self) -> ObjectKey:
@@ -51,6 +55,10 @@ class Owner:
     def labels(self) -> dict[str, str]:
         """Return the two labels that prove ownership."""
         return {f"{self.group}/name": self.name, f"{self.group}/namespace": self.namespace}
+
+    def retains(self, ref: ObjectRef) -> bool:
+        """Tell whether the object is a Namespace that this owner never deletes."""
+        return ref.name in self.keeps and ref.gvk.group_kind == ("", "Namespace")
 
     def owns(self, obj: Json) -> bool:
         """Tell whether the labels of the object name this owner."""
@@ -118,7 +126,8 @@ def hands_off(obj: Json, owner: Owner) -> bool:
 
 def prunable(live: Json, owner: Owner) -> bool:
     """Tell whether the object may be deleted once it has left the build."""
-    return not (hands_off(live, owner) or marked(live, owner, "prune", "disabled"))
+    marks = hands_off(live, owner) or marked(live, owner, "prune", "disabled")
+    return not (marks or owner.retains(ref_of(live)))
 
 
 def _without_string_data(secret: Json) -> Json:

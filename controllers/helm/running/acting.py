@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import structs
 
-from controllers.applying import reporting
+from controllers.applying import homes, reporting
 from controllers.helm.deciding import (
     decisions,
     differences,
@@ -326,6 +326,9 @@ class Actor:
             cluster.live.release(key)
             work.kept.read = False
             raise
+        finally:
+            if action in _APPLYING:
+                homes.report(work.draft.rec, sorted(traces.kept))
         work.draft.rec.log.info("Ended '%s' action, %d requests", action.value, outcome.requests)
         return outcome, None
 

@@ -7,6 +7,7 @@ from typing import Final
 
 import msgspec
 
+from controllers.applying import homes
 from controllers.applying.clusters import Cluster
 from controllers.helm.deciding import orders, outcomes, policies, snapshots
 from controllers.helm.deciding.decisions import Action
@@ -85,6 +86,8 @@ class Uninstaller:
             if not _is_done(draft, error, latest):
                 _failed(draft, error, latest)
             return ()
+        finally:
+            homes.report(draft.rec, sorted(traces.kept))
         for each in outcome.records:
             draft.keep(snapshots.updated(draft.obj.status.history, each, action="uninstall"))
         draft.tell(Happening.UNINSTALLED, words(latest), metadata=metadata_of(latest))
