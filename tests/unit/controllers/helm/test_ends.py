@@ -102,6 +102,21 @@ async def test_chart_that_may_not_delete_the_release_does_not_uninstall_it(tmp_p
     assert world.helm.done == []
 
 
+async def test_deleted_object_leaves_the_namespace_that_it_lives_in(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    place = "/api/v1/namespaces/team"
+    world.helm.kinds = (("apps/v1", "Deployment", "web"), ("v1", "Namespace", "team"))
+    world.helm.route = lambda _, obj: (place if obj["kind"] == "Namespace" else "/other", {})
+    world.api.requests.clear()
+
+    error = await world.delete()
+
+    assert error is None
+    assert "DELETE /other" in world.api.requests
+    assert f"DELETE {place}" not in world.api.requests
+    assert "NotDeleted" in [event.reason for event in world.events]
+
+
 async def test_deleted_object_uninstalls_its_release(tmp_path: Path) -> None:
     world = await installed(tmp_path)
 
