@@ -8,8 +8,8 @@ registry than others.
 
 Names that runtimes also look up as the ID of an image are refused, because an ID selects any image
 on the node, from any registry and without a pull. The kubelet passes ``sha256:<hex>`` on as it is
-written, and containerd (``LocalResolve``, ``digestset.Lookup``), CRI-O and Docker then find images by
-the digits, also by the first few.
+written, and containerd (``LocalResolve``, ``digestset.Lookup``) and Docker then find images by the
+digits, also by the first few.
 
 Different spellings of one registry are normalized: Docker Hub has three names, and ``:443`` is the
 default port of https. Otherwise a policy could be bypassed by another spelling of a registry.

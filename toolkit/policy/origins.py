@@ -68,12 +68,18 @@ def own(obj: Json) -> Origin:
 
 
 def url_of(obj: Json) -> str:
-    """Return the URL that policies compare: a bucket's is made of two fields."""
+    """Return the URL that policies compare: a bucket's is made of the fields that name it.
+
+    Google's API has the bucket behind ``/storage/v1/b``. On another server this may be a path in
+    another bucket, so it is part of the URL there.
+    """
     insecure = bool(dig(obj, "spec", "insecure", default=False))
     if obj.get("kind") == "Bucket":
         endpoint, name = (str(dig(obj, "spec", key, default="")) for key in _BUCKET)
         scheme = "" if "://" in endpoint else "http://" if insecure else "https://"
-        return f"{scheme}{endpoint.rstrip('/')}/{name}"
+        base = f"{scheme}{endpoint.rstrip('/')}"
+        google = dig(obj, "spec", "provider") == "gcp" and not _is_google(base)
+        return f"{base}{'/storage/v1/b' if google else ''}/{name}"
     url = str(dig(obj, "spec", "url", default=""))
     oci = insecure and url.startswith("oci://")
     return f"oci+http://{url.removeprefix('oci://')}" if oci else url
@@ -122,6 +128,10 @@ _DECODER: Final = msgspec.json.Decoder(list[Origin])
 
 def _places(found: Iterable[Origin]) -> list[Origin]:
     return [msgspec.structs.replace(each, facts={}) for each in found]
+
+
+def _is_google(base: str) -> bool:
+    return base.partition("://")[2].partition(":")[0].lower().endswith(".googleapis.com")
 
 
 def _comparable(url: str) -> str:

@@ -325,7 +325,7 @@ def _is(wanted: OriginSource, source: ObjectRef) -> bool:
 
 
 def _outside(wanted: OriginSource, found: Iterable[Origin]) -> list[Origin]:
-    return [each for each in found if not any(urls.matches(one, each.url) for one in wanted.urls)]
+    return [each for each in found if not urls.admits(wanted.urls, each.url)]
 
 
 def _elsewhere(wanted: OriginSource, part: Part) -> str:

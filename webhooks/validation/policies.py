@@ -43,7 +43,7 @@ def _unmatched(field: str, given: list[str]) -> Iterator[Fault]:
         if "*" in pattern.partition("://")[0]:
             continue
         try:
-            canonical = urls.canonical(pattern)
+            canonical = urls.canonical_pattern(pattern)
         except urls.UnclearURLError as exc:
             yield Fault(f"{field}[{number}]", f"no URL matches it: {exc}")
             continue
@@ -90,7 +90,7 @@ def _url_pattern(field: str, find: Find[T]) -> Rule[T]:
         name="url-pattern",
         fields=(field,),
         demands="URLs in their canonical form can match it",
-        remedy="write it with a lower-case host, and without user, default port, '..' or query",
+        remedy="write it with a lower-case host, without user, default port, '..', ';' or query",
         find=find,
         refuses=False,
     )
