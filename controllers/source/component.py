@@ -17,7 +17,7 @@ from controllers.source.family import Family
 from controllers.source.reconciler import SourceReconciler
 from controllers.source.sources import SOURCES, Row
 from controllers.sourcepolicies import SourcePolicies
-from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, HELM_REPOSITORY
+from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, HELM_RELEASE, HELM_REPOSITORY
 from toolkit.artifact import backend, index, server
 from toolkit.artifact.access import Access
 from toolkit.artifact.index import Indexes
@@ -45,6 +45,8 @@ CLUSTER_PERMISSIONS: Final = (
     # Authenticate and authorize clients that upload artifacts or list retained revisions.
     Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
     Rule(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
+    # Find the HelmRelease that asked for a HelmChart: its namespace is charged for the storage.
+    Rule(groups=(HELM_RELEASE.group,), resources=(HELM_RELEASE.plural,), verbs=("get",)),
     *sourcepolicies.PERMISSIONS,
     *externalartifact.PERMISSIONS,
     *artifactgenerator.PERMISSIONS,
