@@ -138,7 +138,7 @@ class ProviderSpec(meta.ApiStruct, frozen=True, kw_only=True):
     @property
     def timeout_seconds(self) -> float:
         """Return the deadline of one request."""
-        return meta.parse_duration(self.timeout) if self.timeout else 15.0
+        return meta.timeout_seconds(self.timeout) if self.timeout else 15.0
 
 
 class ProviderStatus(meta.ApiStruct, frozen=True, kw_only=True):

@@ -558,6 +558,16 @@ WARNED: Final[tuple[Case, ...]] = (
         "over SSH",
     ),
     ("GitRepository", {"interval": "5s"}, "interval-short", "spec.interval", "'5s': less than 10"),
+    ("GitRepository", {"interval": "0.001ms"}, "interval-short", "spec.interval", "counts as 1 s"),
+    ("GitRepository", {"interval": "0s"}, "interval-short", "spec.interval", "counts as 1 s"),
+    ("GitRepository", {"timeout": "1ms"}, "timeout-short", "spec.timeout", "counts as 100 ms"),
+    (
+        "Kustomization",
+        {"retryInterval": "0.001ms"},
+        "interval-short",
+        "spec.retryInterval",
+        "counts as 1 s",
+    ),
     (
         "GitRepository",
         {"interval": "30s", "timeout": "2m"},
