@@ -753,4 +753,11 @@ WARNED: Final[tuple[Case, ...]] = (
         "spec.origins[0].source.urls[0]",
         "no URL matches it",
     ),
+    (
+        "ProvenancePolicy",
+        {"operators": [{"namespace": "team-a", "serviceAccountName": "operator"}]},
+        "operator-account",
+        "spec.operators[0]",
+        "in namespace 'team-a' (as with the role 'edit') can write as this account",
+    ),
 )

@@ -321,6 +321,25 @@ async def test_source_that_a_policy_forbids_is_refused_in_every_version(tenant: 
     assert "HelmRepository is not allowed here; use one of: GitRepository" in older
 
 
+@pytest.mark.parametrize(
+    "escape",
+    [
+        *("..;", "..;x=y", "%2e%2e;", "..%3b", "%252e%252e", "..%252f..", "%u002e%u002e"),
+        *("..%5c", "%c0%ae%c0%ae", "..%20", ";", "", "."),
+    ],
+)
+async def test_path_that_some_servers_resolve_is_refused(tenant: Tenant, escape: str) -> None:
+    await enforced(tenant)
+    evil = tenant.repository(f"https://github.com/acme/{escape}/evil/app")
+    plain = tenant.repository("https://github.com/acme/My%20Team/~kim/app+tools.git")
+
+    refused = await tenant.kubectl.refused("create", "--dry-run=server", obj=evil)
+    admitted = await tenant.kubectl.run("create", "--dry-run=server", obj=plain)
+
+    assert "spec.url: it cannot be compared" in refused
+    assert "created" in admitted
+
+
 async def test_policy_that_warns_is_heard(tenant: Tenant) -> None:
     await tenant.admin.apply(tenant.policy(mode="Warn"), manager="test")
     evil = tenant.repository("https://gitlab.com/evil/app")
