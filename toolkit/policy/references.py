@@ -17,6 +17,7 @@ from crds.policy_referencegrant import EVERY, ReferenceGrant
 from toolkit.errors import AccessDeniedError
 from toolkit.kube.options import Options
 from toolkit.objects import GroupVersionKind, ObjectRef, gvk_of
+from toolkit.policy import fieldpaths
 
 Lookup = Callable[[str], Iterable[ReferenceGrant]]
 """Returns the grants of a namespace; ``toolkit.policy.grants.Grants`` is one."""
@@ -268,7 +269,7 @@ def references(obj: Mapping[str, Any], own: str) -> Iterator[Reference]:
     for field in REFERENCES:
         if field.holder != holder.group_kind:
             continue
-        for path, value in _at(obj, field.path.split("."), ""):
+        for path, value in fieldpaths.at(obj, field.path):
             group, kind = field.meant(value)
             namespace = str(value.get("namespace") or own)
             target = ObjectRef(
@@ -276,28 +277,6 @@ def references(obj: Mapping[str, Any], own: str) -> Iterator[Reference]:
             )
             reads = not field.consents and (not field.reads or bool(value.get(field.reads)))
             yield Reference(path=path, target=target, reads=reads)
-
-
-def _at(
-    node: Mapping[str, Any], parts: list[str], path: str
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the objects at a path, each with its exact path."""
-    name, rest = parts[0], parts[1:]
-    key = name.removesuffix("[]")
-    here = f"{path}.{key}".lstrip(".")
-    value = node.get(key)
-    if name.endswith("[]"):
-        entries = value if isinstance(value, list) else []
-        found = [(f"{here}[{number}]", entry) for number, entry in enumerate(entries)]
-    else:
-        found = [(here, value)]
-    for place, entry in found:
-        if not isinstance(entry, Mapping):
-            continue
-        if rest:
-            yield from _at(entry, rest, place)
-        else:
-            yield place, entry
 
 
 def _allows(grant: ReferenceGrant, holder: ObjectRef, target: ObjectRef) -> bool:
