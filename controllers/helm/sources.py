@@ -137,7 +137,7 @@ class ChartReader:
                 reason=fetch.REASON,
                 told=Told(event=""),
             )
-        artifact = chartsources.artifact(kind, source)
+        artifact = chartsources.artifact(kind, source, reader=obj.metadata.namespace)
         self._sources.check(source)
         self._sources.check_artifact(source, artifact.metadata)
         return ChartSource(ref=ref, artifact=artifact)
