@@ -4,11 +4,13 @@ Every replica has both endpoints and a spool, and sends the events that it recei
 writes the conditions. Hooks have their own port, so that only this one is exposed.
 """
 
+import dataclasses
 import functools
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from controllers import grants
+from controllers.notification import bodies
 from controllers.notification.events import endpoint
 from controllers.notification.events.duplicates import Duplicates
 from controllers.notification.events.handover import LABEL, Handover
@@ -151,7 +153,8 @@ async def start(manager: Manager, options: Options) -> None:
     for each in (providers, alerts, receivers):
         manager.add_controller(each, lease=ACCOUNT)
     manager.add_service(sender.run)
-    limits = Limits.fitting(_CONNECTIONS)
+    # The answer to a body that takes too long comes before its connection is closed.
+    limits = dataclasses.replace(Limits.fitting(_CONNECTIONS), request_seconds=2 * bodies.SECONDS)
     events = endpoint.application(intake, sender.wake)
     manager.add_service(
         functools.partial(_serve, alerts, events, options.event_endpoint_addr, limits)

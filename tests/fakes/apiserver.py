@@ -54,6 +54,7 @@ class FakeApiServer:
         self.objects: dict[tuple[str, str, str], Json] = {}  # (plural, namespace, name)
         self.kinds = dict(KINDS)
         self.requests: list[tuple[str, str, dict[str, str]]] = []
+        self._acts: list[tuple[str, Callable[[], None]]] = []
         self.headers: list[dict[str, str]] = []
         self.bodies: list[Any] = []
         self.failures: list[Failure] = []
@@ -101,6 +102,10 @@ class FakeApiServer:
     def fail(self, method: str, fragment: str, status: int, **more: Any) -> None:
         """Let matching requests fail."""
         self.failures.append(Failure(method, fragment, status, **more))
+
+    def when(self, fragment: str, act: Callable[[], None]) -> None:
+        """Act before a request to a path that contains the fragment is answered."""
+        self._acts.append((fragment, act))
 
     def drop_watches(self) -> None:
         """End every open watch."""
@@ -156,6 +161,9 @@ class FakeApiServer:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         path = "/" + request.match_info["path"]
         self.requests.append((request.method, path, dict(request.query)))
+        for fragment, act in self._acts:
+            if fragment in path:
+                act()
         self.headers.append(dict(request.headers))
         if self.down:
             assert request.transport

@@ -194,7 +194,7 @@ async def test_bytes_under_review_are_shared_between_namespaces(
             await release.wait()
         return Answer()
 
-    monkeypatch.setattr(server, "MAX_REVIEWING", 4 * len(review_of("slow")))
+    monkeypatch.setattr(server, "MAX_REVIEWING", 5 * len(review_of("slow")))
     async with serving(entry(wait)) as (client, _):
         pending = [asyncio.create_task(post(client, review_of("slow"))) for _ in range(3)]
         for _ in pending:
