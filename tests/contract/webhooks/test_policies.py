@@ -18,6 +18,8 @@ from toolkit.kube.errors import ForbiddenError
 from toolkit.objects import GroupVersionKind, Json
 from toolkit.policy.provenance import LABEL as PROVENANCE
 
+IMAGES = "image.toolkit.fluxcd.io"
+
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
 
@@ -240,6 +242,46 @@ async def test_tenant_sends_no_credentials_that_they_may_not_read(tenant: Tenant
     assert all(denied in text for text in ways.values()), ways
     assert "patched" in suspended
     assert "created" in open_to_all
+
+
+async def test_tenant_uses_no_secret_of_others_in_any_field(tenant: Tenant) -> None:
+    there = await namespaces.create(tenant.admin)
+    own = {**OWN, "apiGroups": [*OWN["apiGroups"], IMAGES]}
+    mallory = await tenant.may("mallory", own)
+    secrets = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+    holder = await tenant.may("holder", own, secrets)
+    source = {"kind": "HelmRepository", "name": "charts", "namespace": there}
+    verified = {"sourceRef": source, "chart": "a", "verify": {"provider": "cosign"}}
+    verified["verify"] = {"provider": "cosign", "secretRef": {"name": "keys"}}
+    release = tenant.release(serviceAccountName="robot", chart={"spec": verified})
+    del release["spec"]["chartRef"]
+    automation = {
+        "apiVersion": f"{IMAGES}/v1",
+        "kind": "ImageUpdateAutomation",
+        "metadata": {"name": "pushes", "namespace": tenant.namespace},
+        "spec": {
+            "interval": "1m",
+            "sourceRef": {"kind": "GitRepository", "name": "app"},
+            "git": {"commit": {"author": {"email": "a@example.com"}}, "push": {"branch": "b"}},
+        },
+    }
+    proxied = tenant.repository(proxySecretRef={"name": "proxy"})
+    await tenant.admin.apply(tenant.repository(secretRef={"name": "deploy"}), manager="test")
+
+    with pytest.raises(ForbiddenError) as pushing:
+        await mallory.apply(automation, manager="test", dry_run=True)
+    with pytest.raises(ForbiddenError) as proxying:
+        await mallory.apply(proxied, manager="test", dry_run=True, force=True)
+    with pytest.raises(ForbiddenError) as verifying:
+        await holder.apply(release, manager="test", dry_run=True)
+    await holder.apply(automation, manager="test", dry_run=True)
+
+    assert "spec.sourceRef needs the credentials of GitRepository 'app'" in str(pushing.value)
+    assert "deploy" not in str(pushing.value)
+    assert f"secrets '{tenant.namespace}/proxy'" in str(proxying.value)
+    assert "spec.chart.spec.verify.secretRef" in str(verifying.value) or "no ReferenceGrant" in str(
+        verifying.value
+    )
 
 
 async def test_tenant_cannot_relabel_its_namespace(tenant: Tenant) -> None:
