@@ -6,6 +6,7 @@ import pytest
 
 from tests.contract.webhooks.tenants import (
     GIT_REPOSITORY,
+    HELM_RELEASE,
     KUSTOMIZATION,
     OWN,
     RBAC,
@@ -251,8 +252,8 @@ async def test_tenant_uses_no_secret_of_others_in_any_field(tenant: Tenant) -> N
     secrets = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
     holder = await tenant.may("holder", own, secrets)
     source = {"kind": "HelmRepository", "name": "charts", "namespace": there}
-    verified = {"sourceRef": source, "chart": "a", "verify": {"provider": "cosign"}}
-    verified["verify"] = {"provider": "cosign", "secretRef": {"name": "keys"}}
+    keys = {"provider": "cosign", "secretRef": {"name": "keys"}}
+    verified = {"sourceRef": source, "chart": "a", "verify": keys}
     release = tenant.release(serviceAccountName="robot", chart={"spec": verified})
     del release["spec"]["chartRef"]
     automation = {
@@ -272,16 +273,25 @@ async def test_tenant_uses_no_secret_of_others_in_any_field(tenant: Tenant) -> N
         await mallory.apply(automation, manager="test", dry_run=True)
     with pytest.raises(ForbiddenError) as proxying:
         await mallory.apply(proxied, manager="test", dry_run=True, force=True)
-    with pytest.raises(ForbiddenError) as verifying:
-        await holder.apply(release, manager="test", dry_run=True)
+    consent = grant(tenant, there)
+    consent["spec"]["from"][0] |= {"group": HELM_RELEASE.group, "kind": HELM_RELEASE.kind}
+    consent["spec"]["to"][0]["kind"] = "HelmRepository"
+    await tenant.admin.apply(consent, manager="test")
+    told: list[str] = []
+
+    async def granted() -> bool:
+        with pytest.raises(ForbiddenError) as caught:
+            await holder.apply(release, manager="test", dry_run=True)
+        told.append(str(caught.value))
+        return "no ReferenceGrant" not in told[-1]
+
+    await tenant.gate.until(granted)
     await holder.apply(automation, manager="test", dry_run=True)
 
     assert "spec.sourceRef needs the credentials of GitRepository 'app'" in str(pushing.value)
     assert "deploy" not in str(pushing.value)
     assert f"secrets '{tenant.namespace}/proxy'" in str(proxying.value)
-    assert "spec.chart.spec.verify.secretRef" in str(verifying.value) or "no ReferenceGrant" in str(
-        verifying.value
-    )
+    assert f"spec.chart.spec.verify.secretRef needs secrets '{there}/keys'" in told[-1]
 
 
 async def test_tenant_cannot_relabel_its_namespace(tenant: Tenant) -> None:
