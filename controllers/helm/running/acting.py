@@ -262,9 +262,15 @@ class Actor:
 
     async def _unlock(self, work: Work, action: Action, done: tuple[Action, ...]) -> None:
         del done
-        before = work.kept.seen.status if work.kept.seen else ""
-        outcome, error = await self._tried(work, action, {}, Traces())
+        locked = work.kept.seen
+        before = locked.status if locked else ""
+        # Only the record that was judged: another client may have begun an action since.
+        options: Json = {"version": locked.version} if locked else {}
+        outcome, error = await self._tried(work, action, options, Traces())
         newest = outcome.records[0] if outcome.records else None
+        if newest is not None and locked is not None and newest.version != locked.version:
+            work.kept.read = False
+            return
         if newest is not None:
             known = any(each.version == newest.version for each in work.obj.status.history)
             if known:

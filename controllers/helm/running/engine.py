@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from controllers.helm.deciding.locks import RECORDER
 from controllers.helm.deciding.orders import MANAGER
 from controllers.helm.running.records import Place, Records
 from toolkit.apply import fields, health
@@ -21,6 +22,7 @@ from toolkit.helm import actions
 from toolkit.helm.actions import Chart, Order, Outcome
 from toolkit.helm.gates import Exchanging, Response
 from toolkit.helm.recent import Recent
+from toolkit.helm.signing import Signing
 from toolkit.helm.witness import Witness
 from toolkit.kube.client import Client
 from toolkit.native.calls import EngineError
@@ -126,7 +128,7 @@ class Engine:
             namespace=target.namespace,
             storage_namespace=target.storage_namespace,
             acting=Witness(target.client, traces, methods=_WRITES),
-            keeping=keeping,
+            keeping=Signing(keeping, manager=RECORDER),
         )
         try:
             return await self.run(release, order)

@@ -256,13 +256,14 @@ func test(r *run) error {
 	return err // a failed test is told by both
 }
 
-// unlock marks the last release as failed if an action on it was never finished.
+// unlock marks the last release as failed if an action on it was never finished, and if it has the
+// version that the request names.
 func unlock(r *run) error {
 	last, err := r.last()
 	if err != nil {
 		return err
 	}
-	if !last.Info.Status.IsPending() {
+	if !last.Info.Status.IsPending() || r.Options.Version != 0 && r.Options.Version != last.Version {
 		r.journal.note(last)
 		return nil
 	}
