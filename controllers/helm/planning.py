@@ -292,7 +292,7 @@ async def _found(
             options=ApplyOptions(owner=_owner(asked.obj), manager=MANAGER, concurrency=_PARALLEL),
             inventory=tuple(map(ref_of, base)),
             secret=mask.holds,
-            deletes=lambda live: not manifests.stays(live),
+            deletes=lambda live: not manifests.stays(live, asked.obj),
         )
     except ApplyError as error:
         told = await asyncio.to_thread(mask.text, str(error))

@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -195,15 +196,23 @@ func (r *run) forces(onServer bool) bool {
 
 func rollback(r *run) error {
 	o := &r.Options
-	onServer, err := r.onServer(o.Version)
+	last, err := r.last()
+	if err != nil {
+		return err
+	}
+	to := cmp.Or(o.Version, last.Version-1)
+	onServer, err := r.onServer(to)
 	if err != nil {
 		return err
 	}
 	if r.kube.applying, err = r.stays(onServer); err != nil {
 		return err
 	}
+	if err := r.keepEarlier(to); err != nil {
+		return err
+	}
 	b := action.NewRollback(r.config)
-	b.Version, b.Timeout, b.MaxHistory = o.Version, r.timeout(), o.MaxHistory
+	b.Version, b.Timeout, b.MaxHistory = to, r.timeout(), o.MaxHistory
 	b.WaitStrategy, b.WaitOptions = kube.HookOnlyStrategy, r.waiting()
 	b.DisableHooks, b.CleanupOnFail, b.Description = o.DisableHooks, o.CleanupOnFail, o.Description
 	b.ServerSideApply, b.ForceReplace, b.ForceConflicts = fmt.Sprint(onServer), o.Force, r.forces(onServer)
@@ -218,6 +227,9 @@ func rollback(r *run) error {
 func uninstall(r *run) error {
 	last, err := r.last()
 	if err != nil {
+		return err
+	}
+	if err := r.keepEarlier(0); err != nil {
 		return err
 	}
 	r.journal.defers = !r.Options.KeepHistory && (r.Options.DisableHooks || !hooksOnDelete(last))

@@ -47,6 +47,7 @@ func (c *client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
 
 // Update implements kube.Interface. What an apply finds is left to the apply.
 func (c *client) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
+	c.known.owned.leave(originals.Difference(targets))
 	if !c.applying {
 		return c.Client.Update(originals, targets, options...)
 	}

@@ -35,6 +35,7 @@ type run struct {
 	config  *action.Configuration
 	cluster *cluster
 	kube    *client
+	secrets corev1.SecretInterface // where the records are
 	journal *journal
 	log     *journalist
 }
@@ -108,7 +109,8 @@ func (r *run) prepare(keeping context.Context, session *parent.Session) error {
 	r.kube = &client{Client: kube.New(where), built: func() {}, known: acting}
 	r.kube.Namespace = r.Namespace
 	r.kube.SetLogger(r.log)
-	r.journal = newJournal(keeper.Secrets(r.StorageNamespace), r.redact)
+	r.secrets = keeper.Secrets(r.StorageNamespace)
+	r.journal = newJournal(r.secrets, r.redact)
 	r.config = action.NewConfiguration(action.ConfigurationSetLogger(r.log))
 	r.config.RESTClientGetter = where
 	r.config.KubeClient = r.kube
