@@ -56,7 +56,7 @@ def placed(objects: Sequence[Json], namespace: str) -> Iterator[Json]:
 def stays(live: Json, obj: HelmRelease) -> bool:
     """Tell whether an object stays in the cluster that is no longer in the release.
 
-    Either Helm keeps it, or another release has taken it over (``engine/internal/helm/leaving.go``).
+    Either Helm keeps it, or another release has taken it over (``engine/internal/helm``).
     """
     marks, notes = (dig(live, "metadata", name, default={}) for name in ("labels", "annotations"))
     owns = _MANAGED_BY.items() <= marks.items() and _owner(obj).items() <= notes.items()

@@ -1,4 +1,4 @@
-"""What is not deleted although a release no longer has it: what others own, and what was there before."""
+"""What stays although a release no longer has it: what others own, and what was there before."""
 
 import pytest
 

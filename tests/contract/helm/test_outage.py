@@ -15,6 +15,7 @@ from toolkit.errors import PenstockError, TransientError, WaitingError
 from toolkit.helm import actions
 from toolkit.helm.actions import Chart, Order, Outcome, Release
 from toolkit.helm.gates import Exchanging, Response
+from toolkit.helm.signing import Signing
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json
 
@@ -119,7 +120,8 @@ async def test_upgrade_of_somebody_else_is_not_overrun(world: World, tmp_path: P
     passes = Passes(world, tmp_path / "passes")
     passes.spec(values={"colour": "red"})
     await passes.ready("spec")
-    busy = world.with_(keeping=Refusing(world.api, "PUT", "app.v2"))
+    refusing = Refusing(world.api, "PUT", "app.v2")
+    busy = world.with_(keeping=Signing(refusing, manager="Helm"))
     await busy.fails("upgrade", world.chart(), values={"colour": "theirs"})
 
     passes.start()  # no watch shows the record here
