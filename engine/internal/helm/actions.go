@@ -134,6 +134,11 @@ func upgrade(r *run) error {
 	if err != nil {
 		return err
 	}
+	records, err := r.releases()
+	if err != nil {
+		return err
+	}
+	r.kube.past = replaced(records)
 	return r.rendered(chart, func() error {
 		_, err := u.Run(r.Name, chart, r.Values)
 		return err
@@ -163,8 +168,12 @@ func upgrading(r *run) (*action.Upgrade, error) {
 }
 
 // onServer tells whether objects are applied on the server: as the request says, or as those of a
-// release were. Helm refuses to be told of conflicts where there are none.
+// release were. Helm refuses to be told of conflicts where there are none. Objects that are replaced
+// are not applied.
 func (r *run) onServer(version int) (bool, error) {
+	if r.Options.Force {
+		return false, nil
+	}
 	if choice := r.Options.ServerSideApply; choice == "true" || choice == "false" {
 		return choice == "true", nil
 	}
@@ -187,11 +196,11 @@ func (r *run) stays(onServer bool) (bool, error) {
 			return false, err
 		}
 	}
-	return onServer && !r.Options.Force, err
+	return onServer, err
 }
 
 func (r *run) forces(onServer bool) bool {
-	return r.Options.ForceConflicts && onServer && !r.Options.Force
+	return r.Options.ForceConflicts && onServer
 }
 
 func rollback(r *run) error {
@@ -211,6 +220,7 @@ func rollback(r *run) error {
 	if err := r.keepEarlier(to); err != nil {
 		return err
 	}
+	r.kube.past = rolledBack()
 	b := action.NewRollback(r.config)
 	b.Version, b.Timeout, b.MaxHistory = to, r.timeout(), o.MaxHistory
 	b.WaitStrategy, b.WaitOptions = kube.HookOnlyStrategy, r.waiting()
@@ -234,6 +244,7 @@ func uninstall(r *run) error {
 	}
 	r.journal.defers = !r.Options.KeepHistory && (r.Options.DisableHooks || !hooksOnDelete(last))
 	defer r.journal.flush(r.config.Releases)
+	r.kube.past = deleted(last)
 	u := action.NewUninstall(r.config)
 	u.DisableHooks, u.KeepHistory, u.Timeout = r.Options.DisableHooks, r.Options.KeepHistory, r.timeout()
 	u.WaitStrategy, u.WaitOptions = kube.HookOnlyStrategy, r.waiting()

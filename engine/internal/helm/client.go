@@ -22,6 +22,8 @@ type client struct {
 	adopting bool   // what is installed is applied on the server, whoever has it before
 	began    bool   // the manifest of an installation is built; hooks follow
 	manifest kube.ResourceList
+	cluster  *cluster
+	past     past // nil for none
 	known    *known
 	errors   []error // of deletions; Helm tells that they failed, not why
 }
@@ -33,7 +35,7 @@ func (*client) IsReachable() error { return nil }
 // validation of a client needs, are megabytes.
 func (c *client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
 	c.built()
-	found, err := c.Client.Build(reader, false)
+	found, err := c.build(reader)
 	c.known.owned.add(found)
 	if c.adopting && !c.began {
 		c.began, c.manifest = true, found

@@ -49,13 +49,14 @@ class World:
     acting: Exchanging | None = None
     keeping: Exchanging | None = None
     storage_namespace: str = ""
+    cluster: str = "contract"
     charts: int = 0
 
     @property
     def release(self) -> Release:
         """Return the release, as the engine is told of it."""
         return Release(
-            cluster="contract",
+            cluster=self.cluster,
             name="app",
             namespace=self.namespace,
             storage_namespace=self.storage_namespace or self.namespace,
