@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"context"
 	"errors"
 	"io"
 	"slices"
@@ -16,6 +17,7 @@ import (
 // client is Helm's, without what costs requests and gives nothing here.
 type client struct {
 	*kube.Client
+	ctx      context.Context
 	built    func() // called when objects are made of what was rendered
 	planning bool   // nothing is applied, so kinds may be missing
 	applying bool   // all that is changed was applied on the server, and is again

@@ -106,7 +106,7 @@ func (r *run) prepare(keeping context.Context, session *parent.Session) error {
 	slog.SetDefault(slog.New(r.log)) // parts of Helm log there
 	kube.ManagedFieldsManager = r.Manager
 	where := getter{r.cluster, r.Namespace}
-	r.kube = &client{Client: kube.New(where), built: func() {}, known: acting, cluster: r.cluster}
+	r.kube = &client{ctx: r.ctx, Client: kube.New(where), built: func() {}, known: acting, cluster: r.cluster}
 	r.kube.Namespace = r.Namespace
 	r.kube.SetLogger(r.log)
 	r.secrets = keeper.Secrets(r.StorageNamespace)
