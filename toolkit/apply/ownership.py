@@ -93,7 +93,7 @@ def own(
         metadata["annotations"] = notes
     owned = {**obj, "metadata": metadata}
     owned.pop("status", None)
-    return _without_string_data(owned) if is_secret(owned) else owned
+    return _without_string_data(_without_nulls(owned)) if is_secret(owned) else owned
 
 
 def is_secret(obj: Json) -> bool:
@@ -121,11 +121,24 @@ def prunable(live: Json, owner: Owner) -> bool:
     return not (hands_off(live, owner) or marked(live, owner, "prune", "disabled"))
 
 
+def _without_nulls(secret: Json) -> Json:
+    """Return the Secret with empty values in place of null, as the API server stores it.
+
+    A null has an owner only until it is stored, so each apply would write the Secret.
+    """
+    data = secret.get("data")
+    if not isinstance(data, dict) or None not in data.values():
+        return secret
+    return {**secret, "data": {key: "" if v is None else v for key, v in data.items()}}
+
+
 def _without_string_data(secret: Json) -> Json:
     plain = secret.get("stringData")
     if not isinstance(plain, dict):
         return secret
-    encoded = {k: base64.b64encode(str(v).encode()).decode() for k, v in plain.items()}
+    # null is an empty text to the API server.
+    texts = {k: "" if v is None else str(v) for k, v in plain.items()}
+    encoded = {k: base64.b64encode(v.encode()).decode() for k, v in texts.items()}
     folded = {**secret, "data": {**(secret.get("data") or {}), **encoded}}
     del folded["stringData"]
     return folded

@@ -56,6 +56,14 @@ def test_plain_text_of_a_secret_wins_over_its_data() -> None:
     assert "stringData" not in owned
 
 
+def test_plain_text_that_is_null_is_empty() -> None:
+    secret = {**_config(), "kind": "Secret", "stringData": {"a": None, "b": "null"}}
+
+    owned = ownership.own(secret, OWNER)
+
+    assert owned["data"] == {"a": "", "b": base64.b64encode(b"null").decode()}
+
+
 def test_plain_text_of_other_kinds_stays() -> None:
     other = {**_config(), "apiVersion": "example.com/v1", "kind": "Secret", "stringData": {}}
 
