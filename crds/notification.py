@@ -26,7 +26,18 @@ SourceKind: TypeAlias = Literal[
     "OCIRepository",
     "ArtifactGenerator",
     "ExternalArtifact",
+    "FluxInstance",
+    "ResourceSet",
+    "ResourceSetInputProvider",
 ]
+OPERATOR_GROUP: Final = "fluxcd.controlplane.io"
+OPERATOR_VERSION: Final = "v1"
+OPERATOR_KINDS: Final = {
+    "FluxInstance": "fluxinstances",
+    "ResourceSet": "resourcesets",
+    "ResourceSetInputProvider": "resourcesetinputproviders",
+}
+"""Plurals of the kinds of ``SourceKind`` that the Flux operator serves, where it is installed."""
 Severity: TypeAlias = Literal["info", "error"]
 ProviderType: TypeAlias = Literal[
     "slack",

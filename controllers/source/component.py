@@ -23,7 +23,7 @@ from toolkit.artifact.access import Access
 from toolkit.artifact.index import Indexes
 from toolkit.artifact.uploads import Uploads
 from toolkit.events import Recorder
-from toolkit.kube import rbac
+from toolkit.kube import rbac, undecoded
 from toolkit.kube.controller import Controller
 from toolkit.kube.manager import Manager, serve
 from toolkit.kube.options import Options
@@ -110,6 +110,8 @@ async def start(manager: Manager, options: Options) -> None:
     for janitor in family.janitors(manager.client, opened.store, parts=parts):
         manager.add_elected(janitor.run, lease=ACCOUNT)
     external = externalartifact.start(manager, options, store=opened.store, lease=ACCOUNT)
+    told = functools.partial(undecoded.tell, EXTERNAL_ARTIFACT, external, recorder)
+    manager.add_elected(told, lease=ACCOUNT)
     informers = {kind: controller.informer for kind, controller in family.members.items()}
     await artifactgenerator.start(
         manager,

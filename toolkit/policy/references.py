@@ -71,11 +71,13 @@ _GENERATOR: Final = ("source.extensions.fluxcd.io", "ArtifactGenerator")
 _IMAGE: Final = "image.toolkit.fluxcd.io"
 _AUTOMATION: Final = (_IMAGE, "ImageUpdateAutomation")
 _NOTIFICATION: Final = "notification.toolkit.fluxcd.io"
+_OPERATOR: Final = "fluxcd.controlplane.io"
 _EMITTING: Final = (
     _KUSTOMIZATION,
     _HELM_RELEASE,
     _GENERATOR,
     *((_IMAGE, kind) for kind in ("ImageRepository", "ImagePolicy", "ImageUpdateAutomation")),
+    *((_OPERATOR, kind) for kind in ("FluxInstance", "ResourceSet", "ResourceSetInputProvider")),
 )
 """Kinds of other groups than that of sources which events are about."""
 

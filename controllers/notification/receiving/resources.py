@@ -5,8 +5,9 @@ import time
 from collections.abc import AsyncIterator, Mapping, Sequence
 from typing import Any, Final
 
+from controllers.notification import followed
 from controllers.notification.receiving.request import RefusedError
-from crds import KINDS, RECEIVER
+from crds import RECEIVER
 from crds.notification_receiver import Receiver, ReceiverResource
 from toolkit.apply import expressions
 from toolkit.errors import StalledError
@@ -15,7 +16,6 @@ from toolkit.kube.errors import ApiError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, ref_of
 from toolkit.policy.references import References
 
-_KINDS: Final = {kind.kind: GroupVersionKind(*kind.gvk) for kind in KINDS}
 _RECEIVER: Final = GroupVersionKind(*RECEIVER.gvk)
 _EVERY: Final = "*"
 _CPU_SECONDS: Final = 2.0
@@ -54,7 +54,7 @@ class Resources:
         self, receiver: Receiver, each: ReceiverResource, request: Json | None
     ) -> Sequence[ObjectRef]:
         meta = receiver.metadata
-        gvk, namespace = _KINDS[each.kind], each.namespace or meta.namespace
+        gvk, namespace = followed.KINDS[each.kind], each.namespace or meta.namespace
         holder = ObjectRef(_RECEIVER, meta.namespace, meta.name)
         self._policy.require(holder, ObjectRef(gvk, namespace, each.name))
         texts = [text for text in (receiver.spec.resource_filter, each.filter) if text]

@@ -67,14 +67,20 @@ class Running:
     def __init__(self, port: int, path: str, api: FakeApiServer) -> None:
         self.port, self.path, self._api = port, path, api
 
-    def asked(self, name: str = "shop", namespace: str = "apps") -> bool:
-        """Tell whether a GitRepository was asked to reconcile."""
-        meta = self._api.objects["gitrepositories", namespace, name]["metadata"]
+    def asked(
+        self, name: str = "shop", namespace: str = "apps", *, plural: str = "gitrepositories"
+    ) -> bool:
+        """Tell whether a GitRepository, or another object, was asked to reconcile."""
+        meta = self._api.objects[plural, namespace, name]["metadata"]
         return REQUESTED_AT in (meta.get("annotations") or {})
 
-    def put(self, name: str) -> None:
-        """Make a GitRepository."""
-        self._api.put("gitrepositories", name, "apps", spec={"url": "https://example.com/a"})
+    def put(self, name: str, *, plural: str = "gitrepositories") -> None:
+        """Make a GitRepository, or another object."""
+        self._api.put(plural, name, "apps", spec={"url": "https://example.com/a"})
+
+    def serve(self, group: str, plural: str, kind: str) -> None:
+        """Have the API server serve another kind."""
+        self._api.kinds[group, "v1", plural] = kind
 
     def secret(self, namespace: str, token: bytes) -> None:
         """Make the Secret of the Receivers of a namespace."""
@@ -143,6 +149,21 @@ async def test_a_signed_push_is_acted_upon() -> None:
         status, text = await here.signed(b'{"ref": "main"}')
 
         assert (status, text, here.asked()) == (200, "", True)
+
+
+async def test_kinds_of_the_operator_are_reconciled_where_they_are_served() -> None:
+    mine = [
+        {"kind": "ResourceSetInputProvider", "name": "*"},
+        {"kind": "FluxInstance", "name": "x"},
+    ]
+    async with running(resources=[*mine, MINE]) as here:
+        here.serve("fluxcd.controlplane.io", "resourcesetinputproviders", mine[0]["kind"])
+        here.put("branches", plural="resourcesetinputproviders")
+        status, _ = await here.signed(b'{"ref": "main"}')
+
+        assert status == 500  # FluxInstance is not served
+        assert here.asked("branches", plural="resourcesetinputproviders")
+        assert here.asked()
 
 
 @pytest.mark.parametrize("digest", ["0" * 64, "", "ß" * 64, "0" * 100_000])
