@@ -152,7 +152,8 @@ def _state(obj: Json) -> tuple[Any, ...]:
 
 async def _as_flux(api: Any, obj: Json) -> Json:
     """Apply an object as kustomize-controller does, and return it as it is then."""
-    return (await api.apply(obj, manager="kustomize-controller")).object
+    found: Json = (await api.apply(obj, manager="kustomize-controller")).object
+    return found
 
 
 _CONTAINER: Json = {"name": "a", "image": "registry.example/a:1"}
