@@ -119,6 +119,7 @@ class Helm:
     orders: list[Order] = field(default_factory=list)
     kinds: tuple[tuple[str, str, str], ...] = (("apps/v1", "Deployment", "web"),)
     fields: Json = field(default_factory=dict)
+    unchecked: tuple[str, ...] = ()
     written: dict[tuple[str, str], list[Json]] = field(default_factory=dict)
     route: Callable[[str, Json], tuple[str, dict[str, str]]] = lambda method, obj: (
         f"/{method}/{key_of(obj)}",
@@ -168,6 +169,7 @@ class Helm:
             records=tuple(reversed(changed)),
             objects=tuple(objects),
             log=("a line of Helm's",),
+            unchecked=self.unchecked,
         )
         if failure is not None and failure.code == "died":
             raise WorkerDiedError(failure.message)

@@ -173,6 +173,7 @@ class Actor:
             )
         )
         _wrote(work, outcome, traces)
+        telling.unchecked(work, outcome.unchecked)
         if error is not None:
             recorded = bool(outcome.records)
             telling.release_failed(work, action, str(error), log=outcome.log, recorded=recorded)

@@ -87,7 +87,10 @@ func (r *run) rendered(chart *chartv2.Chart, do func() error) error {
 		return do()
 	}
 	schemas := closeSchemas(chart)
-	return explained(do(), schemas)
+	r.unchecked = schemas.unchecked
+	// Helm has validated the values when it builds the objects.
+	r.kube.built = func() { stop(); schemas.restore() }
+	return schemas.explained(do())
 }
 
 // render makes the release that an install, or an upgrade, would make, and changes nothing. Kinds that

@@ -24,6 +24,8 @@ type Answer struct {
 	Objects []json.RawMessage `json:"objects"`
 	// Log is the end of what Helm logged.
 	Log []string `json:"log"`
+	// Unchecked are the parts of schemas that the values were not validated by, in words.
+	Unchecked []string `json:"unchecked"`
 	// Chart is the answer to Load.
 	Chart *Chart `json:"chart,omitempty"`
 }
@@ -38,7 +40,7 @@ type Chart struct {
 
 func (r *run) answer() (*Answer, error) {
 	releases := r.journal.releases()
-	answer := &Answer{Records: []json.RawMessage{}, Objects: []json.RawMessage{}, Log: r.log.last()}
+	answer := &Answer{Records: []json.RawMessage{}, Objects: []json.RawMessage{}, Log: r.log.last(), Unchecked: r.unchecked}
 	for _, each := range releases {
 		record, err := brief(each)
 		if err != nil {

@@ -37,6 +37,8 @@ type run struct {
 	kube    *client
 	journal *journal
 	log     *journalist
+	// unchecked is what the values were not validated by
+	unchecked []string
 }
 
 // do is what an action does; the journal knows which records it wrote.
