@@ -70,7 +70,7 @@ class Examiner:
             ApiError: the server refuses the object.
             StalledError: an ignore rule is invalid.
         """
-        owner = self.options.owner
+        owner, obj = self.options.owner, ownership.ceded(obj)
         ignored = ignore.pointers(obj, self.options.ignore)
         draft = Checked(
             ref=ref_of(obj), payload=obj, digest=payload_digest(obj, ignored), verdict="skip"

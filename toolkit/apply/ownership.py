@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-from toolkit.objects import Json, ObjectKey, dig
+from toolkit.objects import Json, ObjectKey, dig, gvk_of
 
+_RBAC: Final = "rbac.authorization.k8s.io"
 KUSTOMIZE_GROUP: Final = "kustomize.toolkit.fluxcd.io"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -94,6 +95,18 @@ def own(
     owned = {**obj, "metadata": metadata}
     owned.pop("status", None)
     return _without_string_data(_without_nulls(owned)) if is_secret(owned) else owned
+
+
+def ceded(obj: Json) -> Json:
+    """Return the object without a field that the control plane fills in whatever is sent.
+
+    Those are the ``rules`` of a ClusterRole with an ``aggregationRule``: sent, they would replace
+    the aggregated ones for a moment (``ClusterRole.aggregationRule`` in the API reference).
+    """
+    aggregated = gvk_of(obj).group_kind == (_RBAC, "ClusterRole") and "rules" in obj
+    if not aggregated or not isinstance(obj.get("aggregationRule"), dict):
+        return obj
+    return {name: value for name, value in obj.items() if name != "rules"}
 
 
 def is_secret(obj: Json) -> bool:
