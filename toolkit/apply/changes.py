@@ -26,7 +26,7 @@ class Known:
 
     ``payload_digest`` is the digest of what was sent, ``entry_digest`` of our managedFields entry
     afterwards, ``stamp`` the time of that entry. A ``vanishing`` object deletes itself when it is
-    done.
+    done. A ``yielded`` one is only created: its content is left to others.
     """
 
     ref: ObjectRef
@@ -35,6 +35,7 @@ class Known:
     uid: str
     resource_version: str
     vanishing: bool = False
+    yielded: bool = False
     stamp: str = ""
 
 
@@ -49,6 +50,7 @@ class Change:
     uid: str = ""
     resource_version: str = ""
     vanishing: bool = False
+    yielded: bool = False
     stamp: str = ""
 
     def __str__(self) -> str:
@@ -87,6 +89,7 @@ class ChangeSet:
                 uid=entry.uid,
                 resource_version=entry.resource_version,
                 vanishing=entry.vanishing,
+                yielded=entry.yielded,
                 stamp=entry.stamp,
             )
             for entry in self.entries

@@ -80,7 +80,7 @@ class Examiner:
         same = known is not None and known.payload_digest == draft.digest
         if same and not self.options.recheck:
             return replace(draft, verdict="unchanged", known=known)
-        if ownership.marked(obj, owner, "ssa", "ifnotpresent") and await self._live(draft.ref):
+        if ownership.yields(obj, owner) and await self._live(draft.ref):
             return draft
         if ignored:
             draft = await self._reduced(draft, ignored)

@@ -129,6 +129,11 @@ def hands_off(obj: Json, owner: Owner) -> bool:
     return marked(obj, owner, "reconcile", "disabled") or marked(obj, owner, "ssa", "ignore")
 
 
+def yields(obj: Json, owner: Owner) -> bool:
+    """Tell whether the object is only created, and its content left to others then."""
+    return marked(obj, owner, "ssa", "ifnotpresent")
+
+
 def prunable(live: Json, owner: Owner) -> bool:
     """Tell whether the object may be deleted once it has left the build."""
     return not (hands_off(live, owner) or marked(live, owner, "prune", "disabled"))
