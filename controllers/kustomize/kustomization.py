@@ -248,7 +248,7 @@ class KustomizationReconciler:
         changes: ChangeSet,
     ) -> Pruned:
         """Delete objects that are no longer in the build, and follow those that finalizers keep."""
-        stale = inventory.difference(before, changes.refs)
+        stale = inventory.difference(before, (*changes.refs, *changes.left))
         pruned = Pruned()
         if stale and rec.obj.spec.prune:
             options = self.settings.apply_options(rec.obj)

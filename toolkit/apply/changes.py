@@ -41,7 +41,10 @@ class Known:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The outcome for one object. A skipped one has empty digests, uid and version."""
+    """The outcome for one object. A skipped one has empty digests, uid and version.
+
+    One that was ``left`` alone because its manifest says so is not the owner's, or not any more.
+    """
 
     ref: ObjectRef
     action: Action
@@ -51,6 +54,7 @@ class Change:
     resource_version: str = ""
     vanishing: bool = False
     yielded: bool = False
+    left: bool = False
     stamp: str = ""
 
     def __str__(self) -> str:
@@ -65,8 +69,13 @@ class ChangeSet:
 
     @property
     def refs(self) -> tuple[ObjectRef, ...]:
-        """Return all objects: the new inventory."""
-        return tuple(entry.ref for entry in self.entries)
+        """Return the objects of the owner: the new inventory."""
+        return tuple(entry.ref for entry in self.entries if not entry.left)
+
+    @property
+    def left(self) -> tuple[ObjectRef, ...]:
+        """Return the objects that are neither the owner's nor to be pruned."""
+        return tuple(entry.ref for entry in self.entries if entry.left)
 
     @property
     def changed(self) -> bool:

@@ -17,7 +17,8 @@ from toolkit.apply.projection import Live
 from toolkit.kube import client, errors
 from toolkit.objects import Json, ObjectRef, dig, gvk_of, ref_of
 
-Verdict = Literal["skip", "unchanged", "write", "recreate"]
+Verdict = Literal["leave", "skip", "unchanged", "write", "recreate"]
+"""``leave`` is for what the manifest itself wants to be left alone, ``skip`` for what is there."""
 
 Find = Callable[[ObjectRef], Live | None]
 """Returns a live object from a watch, without a request."""
@@ -76,7 +77,7 @@ class Examiner:
             ref=ref_of(obj), payload=obj, digest=payload_digest(obj, ignored), verdict="skip"
         )
         if ownership.hands_off(obj, owner):
-            return draft
+            return replace(draft, verdict="leave")
         same = known is not None and known.payload_digest == draft.digest
         if same and not self.options.recheck:
             return replace(draft, verdict="unchanged", known=known)

@@ -35,6 +35,8 @@ async def write(
     Raises:
         ApiError: the server refuses the write.
     """
+    if checked.verdict == "leave":
+        return Written(Change(ref=checked.ref, action="skipped", left=True))
     if checked.verdict == "skip":
         return Written(Change(ref=checked.ref, action="skipped"))
     if checked.verdict == "unchanged":
