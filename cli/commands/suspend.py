@@ -66,7 +66,7 @@ def _resume_command(kind: Kind[Any], word: str) -> click.Command:
                 if wait and not status.static(obj):
                     awaited.append(key)
             for key in awaited:
-                await reconciling.wait(opened, kind, key)
+                await reconciling.wait(opened, kind, key, reconciling.Goal(begun=True))
 
         session.run(connection, work)
 
