@@ -14,9 +14,11 @@ from cli.stack.probing import Probe
 from toolkit.kube import rbac
 
 if TYPE_CHECKING:
+    from cli.installing import beside
     from cli.stack import cluster, stack
     from cli.stack import up as running
 else:
+    beside = loading.Later("cli.installing.beside")
     stack = loading.Later("cli.stack.stack")
     running = loading.Later("cli.stack.up")
 
@@ -113,7 +115,7 @@ def up(  # noqa: PLR0913 -- one parameter per option
         running.detach(command_line(settings), settings.directory, report=relay)
     else:
         with errors.ungrouped():
-            asyncio.run(running.run(settings, ready=_tell))
+            asyncio.run(running.run(settings, require_free=beside.require_free, ready=_tell))
 
 
 @click.command("down", epilog=examples.example("penstock down"))

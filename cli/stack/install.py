@@ -13,10 +13,11 @@ from typing import Any, Final
 import yaml
 
 from apiserver import registration
-from cli import errors, session, watching
+from cli import errors, session, sole, watching
 from crds import REFERENCE_GRANT
 from toolkit.kube import client
 from toolkit.kube.errors import NotFoundError
+from toolkit.kube.leaderelection import LEASE
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
 from webhooks import configuration
 
@@ -138,7 +139,7 @@ def _namespace(name: str) -> Json:
 
 
 def _keeper(namespace: str, accounts: Iterable[str]) -> list[Json]:
-    """Return a service account that may only request tokens of the named ones."""
+    """Return a service account that may request tokens of the named ones, and hold one Lease."""
     rbac = "rbac.authorization.k8s.io"
     # Without these labels `penstock uninstall` would take the objects for those of a user.
     labels = {"app.kubernetes.io/part-of": "penstock", "app.kubernetes.io/component": KEEPER}
@@ -155,7 +156,14 @@ def _keeper(namespace: str, accounts: Iterable[str]) -> list[Json]:
                     "resources": ["serviceaccounts/token"],
                     "resourceNames": sorted({*accounts, KEEPER}),
                     "verbs": ["create"],
-                }
+                },
+                {"apiGroups": [LEASE.group], "resources": ["leases"], "verbs": ["create"]},
+                {
+                    "apiGroups": [LEASE.group],
+                    "resources": ["leases"],
+                    "resourceNames": [sole.NAME],
+                    "verbs": ["get", "update"],
+                },
             ],
         },
         {

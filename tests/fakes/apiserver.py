@@ -239,7 +239,7 @@ class FakeApiServer:
         return web.json_response(self._store(plural, None, body), status=201)
 
     def _list(self, request: web.Request, plural: str, namespace: str) -> web.Response:
-        items = self._matching(plural, namespace)
+        items = _labelled(self._matching(plural, namespace), request.query.get("labelSelector", ""))
         start = int(request.query.get("continue") or 0)
         size = min(int(request.query.get("limit") or 500), self.page)
         more = start + size < len(items)
@@ -357,6 +357,16 @@ def merge(old: Any, change: Any) -> Any:
         else:
             result[key] = merge(result.get(key), value)
     return result
+
+
+def _labelled(items: list[Json], selector: str) -> list[Json]:
+    """Return the objects with all labels of ``name=value,…``."""
+    wanted = [part.split("=", 1) for part in selector.split(",") if "=" in part]
+    return [
+        each
+        for each in items
+        if all((each["metadata"].get("labels") or {}).get(k) == v for k, v in wanted)
+    ]
 
 
 def _line(type_: str, obj: Json) -> bytes:

@@ -57,8 +57,12 @@ def kubectl(plane: ControlPlane, kubeconfig: Path, *arguments: str) -> "tuple[in
 
 
 def penstock(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return command(*arguments, f"--state={home}")
+
+
+def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "cli", *arguments, f"--state={home}"],
+        [sys.executable, "-m", "cli", *arguments],
         env={**os.environ, "PYTHONPATH": str(install.ROOT)},
         capture_output=True,
         text=True,
@@ -157,6 +161,21 @@ def test_second_stack_in_the_same_directory_is_refused(plane: ControlPlane, home
     assert "already runs" in again.stderr
 
 
+def test_second_stack_in_another_directory_and_an_installation_are_refused(
+    plane: ControlPlane, home: Path, tmp_path: Path
+) -> None:
+    cluster = f"--kubeconfig={plane.kubeconfig}"
+
+    again = penstock(tmp_path, "up", "--detach", cluster)
+    installed = command("install", cluster)
+
+    for refused in (again, installed):
+        assert refused.returncode == 1
+        assert str(home) in refused.stderr
+        assert "penstock down" in refused.stderr
+    assert not (tmp_path / "tokens").exists() or not list((tmp_path / "tokens").iterdir())
+
+
 async def test_component_comes_back_at_its_address_when_it_is_killed_or_restarted(
     plane: ControlPlane, tmp_path: Path
 ) -> None:
@@ -209,21 +228,6 @@ async def test_component_that_cannot_run_is_told_with_its_log(
             pass
 
 
-async def test_processes_end_with_a_killed_supervisor(plane: ControlPlane, tmp_path: Path) -> None:
-    up = await asyncio.to_thread(
-        penstock, tmp_path, "up", "--detach", f"--kubeconfig={plane.kubeconfig}"
-    )
-    assert up.returncode == 0, up.stderr
-    record = json.loads((tmp_path / "up.json").read_text())
-    pids = record["processes"].values()
-    assert all(alive(pid) for pid in pids)
-
-    os.kill(record["pid"], 9)
-
-    await until(lambda: not any(alive(pid) for pid in pids))
-    assert (await asyncio.to_thread(penstock, tmp_path, "status")).returncode == 1
-
-
 def test_down_leaves_no_process_no_token_and_no_gate(plane: ControlPlane, home: Path) -> None:
     """Takes down what the tests above looked at."""
     record = json.loads((home / "up.json").read_text())
@@ -240,3 +244,59 @@ def test_down_leaves_no_process_no_token_and_no_gate(plane: ControlPlane, home: 
     assert "APIService" in asked
     assert "CustomResourceDefinition" in asked
     assert registered(plane) == []
+
+
+def test_up_is_refused_beside_an_installation(plane: ControlPlane, tmp_path: Path) -> None:
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": "kustomize-controller",
+            "namespace": "default",
+            "labels": {
+                "app.kubernetes.io/part-of": "flux",
+                "app.kubernetes.io/instance": "penstock-system",
+            },
+        },
+        "spec": {
+            "selector": {"matchLabels": {"app": "x"}},
+            "template": {
+                "metadata": {"labels": {"app": "x"}},
+                "spec": {"containers": [{"name": "x", "image": "x"}]},
+            },
+        },
+    }
+    manifest = tmp_path / "deployment.json"
+    manifest.write_text(json.dumps(deployment))
+    plane.kubectl("apply", "-f", str(manifest))
+    try:
+        beside = penstock(tmp_path, "up", "--detach", f"--kubeconfig={plane.kubeconfig}")
+    finally:
+        plane.kubectl("delete", "-f", str(manifest))
+
+    assert beside.returncode == 1
+    assert "Deployment default/kustomize-controller reconciles the same objects" in beside.stderr
+    assert "penstock uninstall -n default" in beside.stderr
+
+
+async def test_processes_end_with_a_killed_supervisor(plane: ControlPlane, tmp_path: Path) -> None:
+    up = await asyncio.to_thread(
+        penstock, tmp_path, "up", "--detach", f"--kubeconfig={plane.kubeconfig}"
+    )
+    assert up.returncode == 0, up.stderr
+    record = json.loads((tmp_path / "up.json").read_text())
+    pids = record["processes"].values()
+    assert all(alive(pid) for pid in pids)
+
+    os.kill(record["pid"], 9)
+
+    await until(lambda: not any(alive(pid) for pid in pids))
+    assert (await asyncio.to_thread(penstock, tmp_path, "status")).returncode == 1
+
+    # It starts again at once: its Lease is known to be its own.
+    again = await asyncio.to_thread(
+        penstock, tmp_path, "up", "--detach", f"--kubeconfig={plane.kubeconfig}"
+    )
+    assert again.returncode == 0, again.stderr
+    assert "may still run" not in again.stderr
+    assert (await asyncio.to_thread(penstock, tmp_path, "down")).returncode == 0
