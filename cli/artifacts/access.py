@@ -26,7 +26,7 @@ from toolkit.remote.oci.publisher import Publisher
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The flags about credentials; ``timeout`` is in seconds per request."""
+    """The flags about credentials; ``timeout`` is in seconds."""
 
     credentials: str = field(default="", repr=False)
     provider: str = flags.PROVIDERS[0]

@@ -285,4 +285,4 @@ def _run(said: dict[str, Any], reach: "Reach") -> None:
     async def work(opened: session.Session) -> None:
         await bootstrapping.run(opened, wish, objects, reach)
 
-    session.run(session.placed(connection, choice.namespace), work)
+    session.run(session.placed(connection, choice.namespace), work, pace="steps")

@@ -113,7 +113,11 @@ def build_kustomization(*, dry_run: bool, **arguments: Any) -> None:
     connection, request = session.connection(arguments), _request(**arguments)
     if dry_run:
         namespace = session.namespace(connection.namespace, "")
-        built = session.run_offline(units.offline(request, namespace, connection.timeout))
+        built = session.run_offline(
+            units.offline(request, namespace, connection.timeout),
+            seconds=connection.timeout,
+            silent="the build did not end",
+        )
     else:
         built = session.run(connection, lambda opened: units.online(opened, request))
     objects = (obj for unit in built for obj in unit.objects)

@@ -52,6 +52,7 @@ def events(  # noqa: PLR0913 -- one parameter per option
             lambda opened: occurrences.follow(
                 opened, query(opened), namespaces=wide, header=not no_header, fmt=fmt or ""
             ),
+            pace="follow",
         )
         return
     shown = session.run(connection, lambda opened: occurrences.found(opened, query(opened)))

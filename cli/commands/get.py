@@ -103,7 +103,7 @@ def _command(
         watch = arguments.pop("watch")
         query = _query(tuple(kinds), **arguments)
         if watch:
-            session.run(connection, lambda opened: follow(opened, query))
+            session.run(connection, lambda opened: follow(opened, query), pace="follow")
         else:
             click.echo(session.run(connection, lambda opened: once(opened, query)), nl=False)
 
@@ -262,6 +262,7 @@ async def _follow_kind(
         "" if query.all_namespaces else opened.namespace,
         name=query.name,
         label_selector=query.label_selector,
+        patient=False,
     )
     async with aclosing(stream) as changes:
         async for change in changes:

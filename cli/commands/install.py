@@ -58,7 +58,7 @@ def install(*, export: bool, force: bool, **said: Any) -> None:
         await writing.ready(opened, objects)
         progress.success(f"Penstock is installed in namespace {choice.namespace}")
 
-    session.run(session.placed(connection, choice.namespace), work)
+    session.run(session.placed(connection, choice.namespace), work, pace="steps")
 
 
 @click.command("uninstall", epilog=examples.example("penstock uninstall --dry-run"))
@@ -105,7 +105,7 @@ def uninstall(
         await removing.remove(opened, found, wish)
         progress.success("Penstock is uninstalled")
 
-    session.run(session.placed(connection, namespace), work)
+    session.run(session.placed(connection, namespace), work, pace="steps")
 
 
 def _tell(found: "removing.Survey", wish: "removing.Wish", namespace: str) -> None:

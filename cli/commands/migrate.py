@@ -120,7 +120,9 @@ def migrate(*, path: Path | None, from_flux: bool, **said: Any) -> None:
     else:
         dry_run = said["dry_run"]
         connection = session.connection(said)
-        session.run(connection, lambda opened: storing.migrate(opened, dry_run=dry_run))
+        session.run(
+            connection, lambda opened: storing.migrate(opened, dry_run=dry_run), pace="steps"
+        )
 
 
 def _require_fitting(said: dict[str, Any], *, files: bool, from_flux: bool) -> None:
@@ -150,6 +152,7 @@ def _from_flux(said: dict[str, Any]) -> None:
     session.run(
         session.placed(connection, choice.namespace),
         lambda opened: ways.go(opened, choice, wish),
+        pace="steps",
     )
 
 

@@ -132,7 +132,7 @@ def receiver(*, name: str, address: str, payload: str | None, **said: Any) -> No
         await sending.send(name, address, request, patience)
 
     if first.token or first.kind == proof.SECRETLESS:
-        session.run_offline(alone())
+        session.run_offline(alone(), seconds=connection.timeout)
     else:
         session.run(connection, work)
 
