@@ -24,7 +24,7 @@ tables to the width of the terminal and colours its symbols; `NO_COLOR` switches
 | exit code | of most commands | of `penstock diff` | of `penstock check` |
 |---|---|---|---|
 | 0 | success | there are no differences | nothing would be refused |
-| 1 | failure; `get` found none | there are differences | something would be refused |
+| 1 | failure; `get` found none | there are differences | something would be refused, or cannot be built |
 | 2 | | failure | failure |
 | 130 | interrupted | interrupted | interrupted |
 
