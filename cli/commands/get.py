@@ -221,10 +221,17 @@ def row(
         f"{kind.singular}/{key.name}" if query.prefixed else key.name,
         *(cell(obj) for _, cell in shown),
         ready.status,
-        shorten(ready.message),
+        _message(obj, ready),
         *(_wide(obj) if query.wide else ()),
     )
     return (key.namespace, *cells) if query.all_namespaces else cells
+
+
+def _message(obj: Json, ready: status.Readiness) -> str:
+    """Return the message; on a terminal none that repeats the revision of a ready object."""
+    text, revision = shorten(ready.message), shorten(status.revision(obj))
+    well = ready.status == "True" and columns.repeats(text, revision)
+    return "" if well and table.terminal() else text
 
 
 def _wide(obj: Json) -> tuple[str, str]:
