@@ -27,7 +27,7 @@ from cli import (
     watching,
 )
 from cli.commands import window
-from crds import ARTIFACT_GENERATOR
+from crds import ARTIFACT_GENERATOR, RECEIVER
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, dig, key_of
 
@@ -229,7 +229,9 @@ def row(
 
 def _message(obj: Json, ready: status.Readiness) -> str:
     """Return the message; on a terminal none that repeats the revision of a ready object."""
-    text, revision = shorten(ready.message), shorten(status.revision(obj))
+    # The message of a Receiver is its path, which a sender needs whole.
+    text = ready.message if obj.get("kind") == RECEIVER.kind else shorten(ready.message)
+    revision = shorten(status.revision(obj))
     well = ready.status == "True" and columns.repeats(text, revision)
     return "" if well and table.terminal() else text
 

@@ -150,10 +150,13 @@ def status(directory: Path | None, *, fmt: str | None) -> None:
             "namespace": record.namespace,
             "kubeconfig": record.kubeconfig,
             "processes": processes,
+            "addresses": record.addresses,
         }
         click.echo(output.encode(told, fmt), nl=False)
         return
     click.echo(table.render(("PROCESS", "PID", "LOG"), rows, show_header=True))
+    if record.addresses:
+        click.echo(table.render(("SERVES", "ADDRESS"), record.addresses.items(), show_header=True))
     click.echo(f"{record.phase}, namespace {record.namespace}")
     click.echo(f"export KUBECONFIG={shlex.quote(record.kubeconfig)}")
 
@@ -195,8 +198,11 @@ def command_line(settings: "running.Settings") -> list[str]:
     ]
 
 
-def _tell(chosen: "cluster.Cluster") -> None:
+def _tell(chosen: "cluster.Cluster", addresses: Mapping[str, str]) -> None:
     progress.success("Penstock is running; Ctrl-C or `penstock down` stops it")
+    if "receivers" in addresses:
+        progress.success(f"Receivers are at {addresses['receivers']}")
+    progress.success("`penstock status` shows its processes and all addresses")
     click.echo(f"export KUBECONFIG={shlex.quote(str(chosen.kubeconfig))}")
     if chosen.directory:
         folder = Path(chosen.kubectl).parent

@@ -23,13 +23,17 @@ _LOCK: Final = "up.lock"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The state of a supervisor; ``processes`` maps names to process ids."""
+    """The state of a supervisor; ``processes`` maps names to process ids.
+
+    ``addresses`` maps what is served to its URL, such as ``receivers``.
+    """
 
     pid: int
     kubeconfig: str
     namespace: str
     phase: str
     processes: dict[str, int] = field(default_factory=dict)
+    addresses: dict[str, str] = field(default_factory=dict)
     failure: str = ""
 
 

@@ -11,7 +11,7 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import AsyncIterator, Callable, Coroutine, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -52,9 +52,11 @@ class Require(Protocol):
         """Raise the refusal."""
 
 
-async def run(
-    settings: Settings, *, require_free: Require, ready: Callable[[cluster.Cluster], None]
-) -> None:
+Ready = Callable[[cluster.Cluster, Mapping[str, str]], None]
+"""Is called with the cluster and the addresses of what is served in it."""
+
+
+async def run(settings: Settings, *, require_free: Require, ready: Ready) -> None:
     """Run until SIGINT or SIGTERM; ``ready`` is called once everything is up."""
     await interruptible(_run(settings, require_free, ready))
 
@@ -72,9 +74,7 @@ async def interruptible(work: Coroutine[Any, Any, None]) -> bool:
     return False
 
 
-async def _run(
-    settings: Settings, require_free: Require, ready: Callable[[cluster.Cluster], None]
-) -> None:
+async def _run(settings: Settings, require_free: Require, ready: Ready) -> None:
     directory, options = settings.directory, settings.options
     with state.exclusive(directory):
         record(settings, phase="starting")
@@ -89,7 +89,7 @@ async def _run(
                 _running(settings, require_free, chosen) as running,
                 _claimed(settings, running),
             ):
-                ready(chosen)
+                ready(chosen, running.addresses())
                 await keep_record(settings, running, chosen)
         finally:
             state.clear(directory)
@@ -130,7 +130,13 @@ async def keep_record(settings: Settings, running: stack.Stack, chosen: cluster.
     while True:
         pids = running.pids()
         if pids != written:
-            record(settings, phase="ready", kubeconfig=chosen.kubeconfig, pids=pids)
+            record(
+                settings,
+                phase="ready",
+                kubeconfig=chosen.kubeconfig,
+                pids=pids,
+                addresses=running.addresses(),
+            )
             written = pids
         await asyncio.sleep(_REFRESH)
 
@@ -141,6 +147,7 @@ def record(
     phase: str,
     kubeconfig: Path | None = None,
     pids: dict[str, int] | None = None,
+    addresses: dict[str, str] | None = None,
 ) -> None:
     """Write the record for ``penstock status`` and ``down``."""
     state.write(
@@ -151,6 +158,7 @@ def record(
             namespace=settings.options.namespace,
             phase=phase,
             processes=pids or {},
+            addresses=addresses or {},
         ),
     )
 

@@ -95,6 +95,7 @@ def home(
     up = penstock(state, "up", "--detach", "--gate", plane)
     assert up.returncode == 0, up.stderr
     assert f"export KUBECONFIG={second_control_plane.kubeconfig}" in up.stdout
+    assert "Receivers are at http://127.0.0.1:" in up.stderr
     yield state
     penstock(state, "down")  # unless the last test has
 
@@ -151,6 +152,10 @@ def test_running_stack_answers_status_and_logs(home: Path) -> None:
 
     assert (shown.returncode, logs.returncode) == (0, 0)
     assert "kustomize-0" in shown.stdout
+    record = state.running(home)
+    assert record is not None
+    assert record.addresses["receivers"] in shown.stdout
+    assert record.addresses["metrics of source-0"] in shown.stdout
     assert "listening" in logs.stdout
 
 
