@@ -25,7 +25,7 @@ tables to the width of the terminal and colours its symbols, and rows of objects
 | exit code | of most commands | of `penstock diff` | of `penstock check` |
 |---|---|---|---|
 | 0 | success | there are no differences | nothing would be refused |
-| 1 | failure; `get` found none | there are differences | something would be refused |
+| 1 | failure; an empty list is none | there are differences | something would be refused |
 | 2 | | failure | failure |
 | 130 | interrupted | interrupted | interrupted |
 

@@ -143,7 +143,6 @@ async def once(opened: session.Session, query: Query) -> str:
 
     Raises:
         UsageError: the named object or the namespace does not exist.
-        FailedError: there is no object of the single kind.
     """
     lists = await asyncio.gather(*(_list(opened, query, kind) for kind in query.kinds))
     if not any(lists) and not query.all_namespaces:
@@ -159,7 +158,7 @@ async def once(opened: session.Session, query: Query) -> str:
             [obj for rows in lists for obj in rows], query.format, single=bool(query.name)
         )
     if not any(lists):
-        _require_some(opened, query)
+        _tell_none(opened, query)
     tables = [
         _table([(kind, obj) for obj in rows], query)
         for kind, rows in zip(query.kinds, lists, strict=True)
@@ -186,14 +185,11 @@ def _wanted(obj: Json, query: Query) -> bool:
     return query.status_selector is None or query.status_selector.matches(obj)
 
 
-def _require_some(opened: session.Session, query: Query) -> None:
-    """Tell that there is nothing; of one kind that is a failure, as for ``flux get``."""
+def _tell_none(opened: session.Session, query: Query) -> None:
+    """Tell that the list is empty, which is no failure."""
     what = "" if query.prefixed else f"{query.kinds[0].kind} "
     where = "any namespace" if query.all_namespaces else f'"{opened.namespace}" namespace'
-    text = f"no {what}objects found in {where}"
-    if not query.prefixed and query.status_selector is None:
-        raise errors.FailedError(text)
-    progress.failure(text)
+    progress.failure(f"no {what}objects found in {where}")
 
 
 def _table(rows: Sequence[tuple[kindtree.AnyKind, Json]], query: Query) -> str:
