@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import errors, examples, loading, output, progress, session
+from cli import asking, examples, loading, output, progress, session
 from cli.installing import choosing
 from toolkit.kube import rbac
 from toolkit.objects import key_of
@@ -100,8 +100,9 @@ def uninstall(
         if dry_run:
             _tell(found, wish, namespace)
             return
-        if not (silent or click.confirm(f"Remove Penstock from namespace {namespace}?", err=True)):
-            raise errors.UsageError("nothing was removed")
+        if not silent:
+            question = f"Remove Penstock from namespace {namespace}?"
+            asking.require(question, otherwise="nothing was removed")
         await removing.remove(opened, found, wish)
         progress.success("Penstock is uninstalled")
 

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import errors, examples, loading, progress, session
+from cli import asking, errors, examples, loading, progress, session
 from cli.creating.flags import words
 from cli.installing import choosing, flux
 from toolkit.kube import rbac
@@ -188,8 +188,8 @@ def _told(found: "list[rewriting.Found]") -> int:
 
 
 def _change(found: "list[rewriting.Found]", *, silent: bool) -> None:
-    if not (silent or click.confirm("Change these files?", err=True)):
-        raise errors.UsageError("nothing was changed")
+    if not silent:
+        asking.require("Change these files?", otherwise="nothing was changed", flag="--yes")
     for file in found:
         rewriting.write(file)
         progress.success(f"{file.path} migrated")
