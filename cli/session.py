@@ -18,6 +18,8 @@ from cli.connection import Connection
 from toolkit.kube import errors as kube_errors
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from toolkit.kube import client
 
 T = TypeVar("T")
@@ -49,7 +51,13 @@ def options(function: Function) -> Function:
     """Add the options of every command that contacts a cluster: its address, and the identity."""
     for option in reversed(
         (
-            click.option("-n", "--namespace", default="", help="Namespace of the objects."),
+            click.option(
+                "-n",
+                "--namespace",
+                default="",
+                help="Namespace of the objects.",
+                shell_complete=_complete_namespace,
+            ),
             click.option("--context", default="", help="Context of the kubeconfig to use."),
             click.option(
                 "--kubeconfig",
@@ -73,6 +81,14 @@ def options(function: Function) -> Function:
     ):
         function = option(function)
     return function
+
+
+def _complete_namespace(
+    context: click.Context, option: click.Parameter, begun: str
+) -> "list[CompletionItem]":
+    from cli import completing  # noqa: PLC0415 - it runs a session
+
+    return completing.namespace(context, option, begun)
 
 
 def run(

@@ -11,7 +11,9 @@ import click
 from cli import age, errors, examples, kindtree, loading, output, progress, session, table, terminal
 from cli.check import flags
 from cli.check.subjects import Subject
+from cli.connection import Connection
 from cli.creating.flags import words
+from cli.stack import state
 from toolkit.kube import rbac
 from toolkit.objects import Json
 
@@ -76,9 +78,14 @@ class Request:
     help="No effect: what is not well is told at once.",
 )
 @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format.")
+@click.option(
+    "--name",
+    default="",
+    help="Check the cluster of the `penstock up` of this name on this machine.",
+)
 @session.options
 @click.pass_context
-def check(
+def check(  # noqa: PLR0913 -- one parameter per option
     context: click.Context,
     /,
     *,
@@ -86,6 +93,7 @@ def check(
     components: str,
     extra: str,
     fmt: str | None,
+    name: str,
     **said: Any,
 ) -> None:
     """Check an installation, or find manifests that would be refused.
@@ -99,13 +107,27 @@ def check(
     Kustomization cannot be built, 2 that the check failed.
     """
     if context.invoked_subcommand is None:
-        connection = session.connection(said)
+        connection = _of_up(session.connection(said), name)
         namespace = connection.namespace or rbac.NAMESPACE
         wanted = words((components, extra))
         found = session.run(connection, lambda opened: _looked(opened, namespace, wanted, pre=pre))
         click.echo(_shown(found, fmt or ""), nl=False)
         if not all(row.ok for row in found):
             raise errors.DifferentError("some checks failed")
+
+
+def _of_up(connection: Connection, name: str) -> Connection:
+    """Return the connection to the cluster of a ``penstock up``, if one is named."""
+    if not name:
+        return connection
+    record = state.running(state.directory_of(name))
+    if record is None:
+        raise errors.FailedError(f"`penstock up --name {name}` has just ended")
+    return dataclasses.replace(
+        connection,
+        kubeconfig=record.kubeconfig,
+        namespace=connection.namespace or record.namespace,
+    )
 
 
 async def _looked(

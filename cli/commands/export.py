@@ -4,7 +4,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import errors, examples, kindtree, loading, namespaces, output, progress, session, status
+from cli import (
+    completing,
+    errors,
+    examples,
+    kindtree,
+    loading,
+    namespaces,
+    output,
+    progress,
+    session,
+    status,
+)
 from cli.commands import printing
 from crds import IMAGE_REPOSITORY
 from crds.kind import Kind
@@ -27,7 +38,7 @@ def export() -> None:
 
 
 def _command(kind: Kind[Any], word: str) -> click.Command:
-    @click.argument("name", default="")
+    @click.argument("name", default="", shell_complete=completing.of(kind))
     @click.option("--all", "everything", is_flag=True, help="All objects of the namespace.")
     @click.option(
         "-o",

@@ -13,6 +13,7 @@ from apiserver.cells import shorten
 from cli import (
     age,
     columns,
+    completing,
     errors,
     examples,
     kindtree,
@@ -112,7 +113,9 @@ def _command(
             "--show-source", is_flag=True, help="Show the source of each object."
         )(command)
     if len(kinds) == 1:
-        command = click.argument("name", default="")(command)
+        command = click.argument("name", default="", shell_complete=completing.of(kinds[0]))(
+            command
+        )
     return click.command(word, help=summary, epilog=examples.example(*example))(command)
 
 

@@ -13,7 +13,7 @@ from typing import Any, Final, get_args
 
 import click
 
-from cli import age, errors, examples, kindtree, reconciling, session
+from cli import age, completing, errors, examples, kindtree, reconciling, session
 from cli.stack import state
 from cli.triggering import issuing, proof, sending
 from cli.triggering.proof import Proof, Request
@@ -45,7 +45,7 @@ def trigger() -> None:
         "  --address https://hooks.example.com",
     ),
 )
-@click.argument("name")
+@click.argument("name", shell_complete=completing.of(RECEIVER))
 @click.option(
     "--address",
     "--url",

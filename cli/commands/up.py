@@ -22,6 +22,11 @@ else:
     stack = loading.Later("cli.stack.stack")
     running = loading.Later("cli.stack.up")
 
+_NAME = click.option(
+    "--name",
+    default="",
+    help="Name of the `penstock up`, wherever its state directory is.",
+)
 _STATE = click.option(
     "--state",
     "directory",
@@ -119,10 +124,11 @@ def up(  # noqa: PLR0913 -- one parameter per option
 
 
 @click.command("down", epilog=examples.example("penstock down"))
+@_NAME
 @_STATE
-def down(directory: Path | None) -> None:
+def down(directory: Path | None, name: str) -> None:
     """Stop everything that `penstock up` started, including the embedded control plane."""
-    home = directory or state.default_directory()
+    home = _home(directory, name)
     if running.down(home):
         progress.success("stopped")
     else:
@@ -131,10 +137,11 @@ def down(directory: Path | None) -> None:
 
 @click.command("status", epilog=examples.example("penstock status"))
 @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format.")
+@_NAME
 @_STATE
-def status(directory: Path | None, *, fmt: str | None) -> None:
+def status(directory: Path | None, name: str, *, fmt: str | None) -> None:
     """Show what `penstock up` runs; exit code 1 if nothing."""
-    home = directory or state.default_directory()
+    home = _home(directory, name)
     record = state.running(home)
     if record is None:
         raise errors.FailedError(f"nothing runs in {home}; `penstock up` starts it")
@@ -146,6 +153,7 @@ def status(directory: Path | None, *, fmt: str | None) -> None:
     if fmt:
         processes = [dict(zip(("name", "pid", "log"), row, strict=True)) for row in rows]
         told = {
+            "name": record.name,
             "phase": record.phase,
             "namespace": record.namespace,
             "kubeconfig": record.kubeconfig,
@@ -159,6 +167,12 @@ def status(directory: Path | None, *, fmt: str | None) -> None:
         click.echo(table.render(("SERVES", "ADDRESS"), record.addresses.items(), show_header=True))
     click.echo(f"{record.phase}, namespace {record.namespace}")
     click.echo(f"export KUBECONFIG={shlex.quote(record.kubeconfig)}")
+
+
+def _home(directory: Path | None, name: str) -> Path:
+    if directory and name:
+        raise errors.UsageError("--name and --state exclude each other")
+    return directory or (state.directory_of(name) if name else state.default_directory())
 
 
 def component_flags(pairs: tuple[str, ...]) -> Mapping[str, list[str]]:
