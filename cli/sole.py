@@ -175,7 +175,7 @@ async def _changes(api: Client, lease: Json, report: Callable[[str], None]) -> b
     """Tell whether somebody renews a Lease."""
     key, seen = key_of(lease), _spec(lease)
     seconds = min(float(seen.get("leaseDurationSeconds") or DEFAULT.duration), _LONGEST)
-    report(f"{_named(holder_of(lease))} may still run: waiting up to {seconds:g}s for a sign of it")
+    report(f"{named(holder_of(lease))} may still run: waiting up to {seconds:g}s for a sign of it")
     loop = asyncio.get_running_loop()
     deadline = loop.time() + seconds
     while loop.time() < deadline:
@@ -196,12 +196,13 @@ def _spec(lease: Json) -> Json:
 
 def _taken(name: str) -> errors.UsageError:
     return errors.UsageError(
-        f"{_named(name)} runs against this cluster, and reconciles the same objects: stop it with "
+        f"{named(name)} runs against this cluster, and reconciles the same objects: stop it with "
         "`penstock down` there first"
     )
 
 
-def _named(name: str) -> str:
+def named(name: str) -> str:
+    """Return an identity for people."""
     host, _, directory = name.partition(":")
     return f"`penstock up` on {host} (state directory {directory})"
 

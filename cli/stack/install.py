@@ -6,7 +6,7 @@ applied.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
@@ -33,6 +33,8 @@ KEYS: Final = ROOT / "deploy" / "components" / "decryption" / "rbac.yaml"
 """For the gate on this machine, which can verify its callers."""
 WINDOW: Final = ROOT / "deploy" / "base" / "apiserver" / "rbac.yaml"
 POLICY: Final = ROOT / "deploy" / "base" / "policy" / "installed"
+DISTRIBUTION: Final = ROOT / "deploy" / "base" / "distribution"
+_PART_OF: Final = "app.kubernetes.io/part-of"
 SHARED: Final = "flux-system"
 """The namespace whose sources are shared as well, because repositories for Flux have them there."""
 ESTABLISHED_WITHIN: Final = 30.0
@@ -50,20 +52,32 @@ async def install(api: client.Client, *, namespace: str, accounts: Iterable[str]
         DeadlineError: a CRD was not established in time.
     """
     definitions, accounts = manifests(CRDS), tuple(accounts)
+    shown = [_for_flux(obj, definitions) for obj in manifests(DISTRIBUTION)]
     rbac = [*manifests(RBAC), *_documents(GATE), *_documents(WINDOW)]
     if configuration.NAME in accounts:
         rbac += _documents(KEYS)
     rights = [in_namespace(obj, namespace) for obj in rbac]
     fresh = await is_fresh(api, namespace)
     with errors.ungrouped():
-        await apply_all(api, [*definitions, _namespace(namespace)])
+        await apply_all(api, [*definitions, *shown, _namespace(namespace)])
         await apply_all(api, [*rights, *_keeper(namespace, accounts)])
-    await established(api, [str(dig(crd, "metadata", "name")) for crd in definitions])
+    await established(api, [str(dig(crd, "metadata", "name")) for crd in (*definitions, *shown)])
     api.mapper.invalidate()
     if fresh:  # Objects that a user has deleted since stay deleted.
         with errors.ungrouped():
             await grant(api, {namespace, SHARED})
     return f"{len(definitions)} kinds, namespace {namespace}, {len(rights)} RBAC objects"
+
+
+def _for_flux(definition: Json, known: Sequence[Json]) -> Json:
+    """Return the definition that ``flux check`` and ``flux migrate`` find, with its labels.
+
+    They look for a label that the kinds do not have, because ``flux uninstall`` deletes whatever
+    has it.
+    """
+    labels = {**dig(known[0], "metadata", "labels", default={}), _PART_OF: "flux"}
+    labels.pop("app.kubernetes.io/component", None)
+    return {**definition, "metadata": {**definition["metadata"], "labels": labels}}
 
 
 async def is_fresh(api: client.Client, namespace: str) -> bool:

@@ -76,7 +76,7 @@ async def interruptible(work: Coroutine[Any, Any, None]) -> bool:
 
 async def _run(settings: Settings, require_free: Require, ready: Ready) -> None:
     directory, options = settings.directory, settings.options
-    with state.exclusive(directory):
+    with state.exclusive(directory), state.named(settings.name, directory):
         record(settings, phase="starting")
         try:
             async with (
@@ -157,6 +157,7 @@ def record(
             kubeconfig=str(kubeconfig or settings.kubeconfig or ""),
             namespace=settings.options.namespace,
             phase=phase,
+            name=settings.name,
             processes=pids or {},
             addresses=addresses or {},
         ),

@@ -92,7 +92,7 @@ def home(
     """Run ``penstock up --detach`` for the tests that only look."""
     state = tmp_path_factory.mktemp("up")
     plane = f"--kubeconfig={second_control_plane.kubeconfig}"
-    up = penstock(state, "up", "--detach", "--gate", plane)
+    up = penstock(state, "up", "--detach", "--gate", "--name=looked-at", plane)
     assert up.returncode == 0, up.stderr
     assert f"export KUBECONFIG={second_control_plane.kubeconfig}" in up.stdout
     assert "Receivers are at http://127.0.0.1:" in up.stderr
@@ -157,6 +157,34 @@ def test_running_stack_answers_status_and_logs(home: Path) -> None:
     assert record.addresses["receivers"] in shown.stdout
     assert record.addresses["metrics of source-0"] in shown.stdout
     assert "listening" in logs.stdout
+
+
+def test_check_status_and_flux_know_an_up(
+    plane: ControlPlane, home: Path, flux_program: Path
+) -> None:
+    by_name = command("check", "--name=looked-at")
+    shown = command("status", "--name=looked-at")
+    flux = subprocess.run(
+        [flux_program, "migrate", "--dry-run"],
+        env={"PATH": os.defpath, "HOME": "/nonexistent", "KUBECONFIG": str(plane.kubeconfig)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    found, names = kubectl(
+        plane, plane.kubeconfig, "get", "crds", "-l", "app.kubernetes.io/part-of=flux", "-o", "name"
+    )
+
+    assert by_name.returncode == 0, by_name.stdout + by_name.stderr
+    assert f"(state directory {home})" in by_name.stdout
+    assert "Deployments" not in by_name.stdout
+    assert shown.returncode == 0
+    assert "no CRDs found" not in flux.stdout + flux.stderr
+    assert (found, names.split()) == (
+        0,
+        ["customresourcedefinition.apiextensions.k8s.io/distributions.penstock.dev"],
+    )
 
 
 def test_second_stack_in_the_same_directory_is_refused(plane: ControlPlane, home: Path) -> None:
@@ -240,7 +268,7 @@ def test_down_leaves_no_process_no_token_and_no_gate(plane: ControlPlane, home: 
     assert all(alive(pid) for pid in pids)
     asked = registered(plane)
 
-    down = penstock(home, "down")
+    down = command("down", "--name=looked-at")
 
     assert down.returncode == 0
     assert not any(alive(pid) for pid in pids)
