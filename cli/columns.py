@@ -3,6 +3,7 @@
 A kind that is not listed has a revision, and can be suspended.
 """
 
+import re
 from collections.abc import Callable, Mapping
 from typing import Final
 
@@ -25,6 +26,13 @@ Column = tuple[str, Callable[[Json], str]]
 def of(kind: str) -> tuple[Column, ...]:
     """Return the columns of a kind."""
     return _OWN.get(kind, COMMON)
+
+
+def repeats(message: str, revision: str) -> bool:
+    """Tell whether a message says no more than which revision was reached: it ends with it."""
+    return (
+        bool(revision) and re.search(rf"[ :'\"]{re.escape(revision)}['\"]?$", message) is not None
+    )
 
 
 def _at(*path: str) -> Callable[[Json], str]:

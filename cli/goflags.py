@@ -154,9 +154,9 @@ def _below(group: click.Group) -> dict[str, bool]:
     return found
 
 
-def current() -> Mapping[str, Sequence[str]]:
+def current(context: click.Context | None = None) -> Mapping[str, Sequence[str]]:
     """Return the connection flags of this run by name; one without a value has an empty one."""
-    context = click.get_current_context(silent=True)
+    context = context or click.get_current_context(silent=True)
     found: Mapping[str, Sequence[str]] = context.find_root().meta.get(_KEY, {}) if context else {}
     return found
 

@@ -67,7 +67,9 @@ async def follow(
     seen = {_version(event) for event in known}
     # The sources of an object may be elsewhere.
     everywhere = places is not None and len({key.namespace for _, key in places}) > 1
-    stream = watching.changes(opened.api, EVENT, "" if everywhere else query.namespace)
+    stream = watching.changes(
+        opened.api, EVENT, "" if everywhere else query.namespace, patient=False
+    )
     async with aclosing(stream) as changes:
         async for change in changes:
             event = change.object

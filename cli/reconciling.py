@@ -22,9 +22,11 @@ class Goal:
 
     ``requested``: the answer to this request. ``beyond``: another revision than this. ``patient``:
     wait on after a failure, because the controller tries again, unless the object is stalled.
+    ``begun``: the object was there before, so its first failure is one, too.
     """
 
     requested: str = ""
+    begun: bool = False
     beyond: str = ""
     patient: bool = False
 
@@ -130,7 +132,7 @@ async def wait(
         if obj is None:
             raise errors.FailedError(f"{kind.kind} {key} was deleted")
         ready = status.readiness(obj)
-        failed = status.failed(obj, requested=goal.requested)
+        failed = status.failed(obj, requested=goal.requested, begun=goal.begun)
         if failed and not (goal.patient and _tries_again(obj)):
             raise errors.FailedError(f"{kind.kind} {key} reconciliation failed: {ready.message}")
         if status.settled(obj, requested=goal.requested):

@@ -19,12 +19,13 @@ _HEADER: Final = """# The `penstock` command
 <!-- Generated from the commands' help by `make generate`; do not edit. -->
 
 The command writes results to stdout, and progress and errors to stderr. On a terminal it folds
-tables to the width of the terminal and colours its symbols; `NO_COLOR` switches colours off.
+tables to the width of the terminal and colours its symbols, and rows of objects that are not ready;
+`NO_COLOR` switches colours off.
 
 | exit code | of most commands | of `penstock diff` | of `penstock check` |
 |---|---|---|---|
 | 0 | success | there are no differences | nothing would be refused |
-| 1 | failure; `get` found none | there are differences | something would be refused |
+| 1 | failure; an empty list is none | there are differences | something would be refused |
 | 2 | | failure | failure |
 | 130 | interrupted | interrupted | interrupted |
 

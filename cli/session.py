@@ -5,6 +5,7 @@ the kubeconfig context's own (``default`` counts as not set), ``flux-system``.
 """
 
 import asyncio
+import math
 import os
 from collections.abc import Awaitable, Callable, Coroutine
 from dataclasses import dataclass, replace
@@ -12,11 +13,13 @@ from typing import TYPE_CHECKING, Any, Final, TypeVar
 
 import click
 
-from cli import errors, goflags, loading, servers
+from cli import deadline, errors, goflags, loading, servers
 from cli.connection import Connection
 from toolkit.kube import errors as kube_errors
 
 if TYPE_CHECKING:
+    from click.shell_completion import CompletionItem
+
     from toolkit.kube import client
 
 T = TypeVar("T")
@@ -28,18 +31,33 @@ NAMESPACE_VARIABLES: Final = ("PENSTOCK_NAMESPACE", "FLUX_SYSTEM_NAMESPACE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Session:
-    """An open client, the namespace to work in, and the seconds that waiting may take."""
+    """An open client, the namespace to work in, and the seconds that waiting may take.
+
+    ``deadline`` is the end of the whole command, by the clock of the event loop, if it has one.
+    """
 
     api: "client.Client"
     namespace: str
     timeout: float
+    deadline: float = math.inf
+
+    @property
+    def left(self) -> float:
+        """The seconds that a wait which begins now may take."""
+        return max(0.0, min(self.timeout, self.deadline - asyncio.get_running_loop().time()))
 
 
 def options(function: Function) -> Function:
     """Add the options of every command that contacts a cluster: its address, and the identity."""
     for option in reversed(
         (
-            click.option("-n", "--namespace", default="", help="Namespace of the objects."),
+            click.option(
+                "-n",
+                "--namespace",
+                default="",
+                help="Namespace of the objects.",
+                shell_complete=_complete_namespace,
+            ),
             click.option("--context", default="", help="Context of the kubeconfig to use."),
             click.option(
                 "--kubeconfig",
@@ -47,7 +65,10 @@ def options(function: Function) -> Function:
                 metavar="FILE",
                 help="Kubeconfig to use instead of KUBECONFIG or ~/.kube/config.",
             ),
-            servers.timeout("How long the command may wait."),
+            servers.timeout(
+                "How long the command may take; of one with several steps or that follows "
+                "changes, each wait and each request."
+            ),
             click.option("--as", "user", default="", metavar="USER", help="Act as this user."),
             click.option(
                 "--as-group",
@@ -62,8 +83,25 @@ def options(function: Function) -> Function:
     return function
 
 
-def run(connection: Connection, work: Callable[[Session], Awaitable[T]]) -> T:
-    """Open a client, run ``work`` in an event loop, close the client."""
+def _complete_namespace(
+    context: click.Context, option: click.Parameter, begun: str
+) -> "list[CompletionItem]":
+    from cli import completing  # noqa: PLC0415 - it runs a session
+
+    return completing.namespace(context, option, begun)
+
+
+def run(
+    connection: Connection,
+    work: Callable[[Session], Awaitable[T]],
+    *,
+    pace: deadline.Pace = "whole",
+) -> T:
+    """Open a client, run ``work`` in an event loop, close the client.
+
+    Raises:
+        DeadlineError: it takes longer than the timeout; ``pace`` tells what the timeout is for.
+    """
     # The HTTP client takes a third of the time that a command may take; help needs none.
     with loading.uncollected():
         from cli import connecting  # noqa: PLC0415
@@ -71,19 +109,40 @@ def run(connection: Connection, work: Callable[[Session], Awaitable[T]]) -> T:
 
     async def inside() -> T:
         cluster = connecting.cluster(connection)
-        async with client.Client.open(cluster) as api:
-            chosen = namespace(connection.namespace, cluster.namespace)
-            acting = connecting.acting(api, connection) if connection.user else api
-            return await work(Session(api=acting, namespace=chosen, timeout=connection.timeout))
+        seconds = connection.timeout
+        async with client.Client.open(
+            cluster, timeout=deadline.attempt(seconds), patience=seconds
+        ) as api:
+            opened = Session(
+                api=connecting.acting(api, connection) if connection.user else api,
+                namespace=namespace(connection.namespace, cluster.namespace),
+                timeout=seconds,
+            )
+            if pace != "whole":
+                return await work(opened)
+            end = asyncio.get_running_loop().time() + seconds
+            return await deadline.whole(
+                work(replace(opened, deadline=end)),
+                seconds,
+                silent=f"the API server {api.server} did not answer all requests",
+            )
 
     with errors.ungrouped():
         return asyncio.run(inside())
 
 
-def run_offline(work: Coroutine[Any, Any, T]) -> T:
-    """Run ``work``, which needs no cluster, in an event loop."""
+def run_offline(
+    work: Coroutine[Any, Any, T], *, seconds: float | None = None, silent: str = "it did not end"
+) -> T:
+    """Run ``work``, which needs no cluster, in an event loop.
+
+    Raises:
+        DeadlineError: it takes longer; ``silent`` says what does.
+    """
     with errors.ungrouped():
-        return asyncio.run(work)
+        if seconds is None:
+            return asyncio.run(work)
+        return asyncio.run(deadline.whole(work, seconds, silent=silent))
 
 
 def namespace(wanted: str, of_context: str) -> str:

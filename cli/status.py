@@ -129,14 +129,18 @@ def settled(obj: Json, *, requested: str = "") -> bool:
     return observed(obj) and current and ready.get("status") == "True"
 
 
-def failed(obj: Json, *, requested: str = "") -> bool:
+def failed(obj: Json, *, requested: str = "", begun: bool = False) -> bool:
     """Tell whether the current generation, or the request, has failed.
 
+    Controllers count a generation as observed once it is ready or stalled. A request that is
+    answered, or an object that has ``begun``, also fails by the condition of the generation.
     An object that waits for a dependency has not failed: it continues by itself.
     """
     if requested and dig(obj, "status", "lastHandledReconcileAt") != requested:
         return False
-    if not observed(obj):
+    judged = condition(obj, "Ready").get("observedGeneration")
+    tried = (begun or requested) and judged == dig(obj, "metadata", "generation")
+    if not observed(obj) and not tried:
         return False
     if condition(obj, "Stalled").get("status") == "True":
         return True

@@ -1,44 +1,62 @@
 """Plain columns as kubectl prints them: no frames, three spaces, nothing cut.
 
-A terminal table that can be piped into ``awk`` beats a pretty one. Values come in as text. On a
-terminal the widest columns are folded where a row is longer than a line; elsewhere a row is a line,
-unless the caller keeps the line breaks of its cells.
+A terminal table that can be piped into ``awk`` beats a pretty one. Values come in as text. Where a
+row is longer than a line of the terminal, columns are folded between words; a word, such as a name,
+is never broken. If that is not enough, a last cell that does not fit stands below its row. Rows of
+objects that are not well have a colour there. Elsewhere a row is a line, unless the caller keeps
+the line breaks of its cells.
 """
 
+import os
 import shutil
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import zip_longest
 from typing import Final
+
+import click
 
 from cli.terminal import printable
 
 _GAP: Final = "   "
-_NARROWEST: Final = 10
-"""Columns that a folded cell needs to be readable; in less, nothing is folded."""
+_BELOW: Final = "  "
+"""The indentation of a last cell that stands below its row."""
+_NARROWEST: Final = 20
+"""Characters that a folded cell needs to be readable."""
+_COLOURS: Final[Mapping[str, Mapping[str, str]]] = {
+    # header of a column: the values that give their row a colour
+    "READY": {"False": "red", "Unknown": "yellow"},
+    "RESULT": {"failed": "red", "refused": "red", "blocking": "red", "warning": "yellow"},
+    "TYPE": {"Warning": "yellow"},
+}
 
 
-def render(
+def render(  # noqa: PLR0913 - how to show it
     header: Sequence[str],
     rows: Iterable[Sequence[str]],
     *,
     show_header: bool,
     width: int | None = None,
     breaks: bool = False,
+    colour: bool | None = None,
 ) -> str:
     """Return the table as text that ends in a newline, or an empty text for no rows.
 
     ``width`` is that of the terminal unless it is given, and 0 is endless. ``breaks`` is whether
-    cells keep their line breaks.
+    cells keep their line breaks. ``colour`` is whether rows have one: by default, on a terminal
+    without ``NO_COLOR``.
     """
+    limit = terminal() if width is None else width
     body = [tuple(_cell(cell, breaks=breaks) for cell in row) for row in rows]
     if not body:
         return ""
     lines = [tuple(header), *body] if show_header else body
-    widths = [max(map(_widest, column)) for column in zip(*lines, strict=True)]
-    widths = _fitted(widths, terminal() if width is None else width)
-    return "".join(_row(cells, widths) for cells in lines)
+    widths = _fitted(list(zip(*lines, strict=True)), limit)
+    painted = _coloured() if colour is None else colour
+    return "".join(
+        _row(cells, widths, limit, _colour(header, cells) if painted else None) for cells in lines
+    )
 
 
 class Stream:
@@ -49,22 +67,24 @@ class Stream:
     ) -> None:
         self._header = tuple(header)
         self._pending = show_header
-        self._widths = [len(cell) for cell in header]
+        self._columns = [{_one_line(cell)} for cell in header]
         self._width = terminal() if width is None else width
+        self._painted = _coloured()
 
     def fit(self, rows: Iterable[Sequence[str]]) -> None:
         """Widen the columns for rows that are printed later."""
         for row in rows:
-            lengths = (len(_one_line(cell)) for cell in row)
-            self._widths = [max(pair) for pair in zip(self._widths, lengths, strict=True)]
+            for column, cell in zip(self._columns, row, strict=True):
+                column.add(_one_line(cell))
 
     def render(self, row: Sequence[str]) -> str:
         """Return one row, after the header if it is the first."""
         self.fit([row])
-        cells, widths = [_one_line(cell) for cell in row], _fitted(self._widths, self._width)
-        head = _row(self._header, widths) if self._pending else ""
+        cells, widths = [_one_line(cell) for cell in row], _fitted(self._columns, self._width)
+        head = _row(self._header, widths, self._width) if self._pending else ""
         self._pending = False
-        return head + _row(cells, widths)
+        colour = _colour(self._header, cells) if self._painted else None
+        return head + _row(cells, widths, self._width, colour)
 
 
 def terminal() -> int:
@@ -72,28 +92,52 @@ def terminal() -> int:
     return shutil.get_terminal_size().columns if sys.stdout.isatty() else 0
 
 
-def _fitted(widths: Sequence[int], width: int) -> list[int]:
-    """Narrow the widest column, again and again, until a row fits.
+def _coloured() -> bool:
+    return sys.stdout.isatty() and not os.environ.get("NO_COLOR")
 
-    Where columns would be too narrow to read, nothing is folded.
+
+def _colour(header: Sequence[str], cells: Sequence[str]) -> str | None:
+    """Return the colour of a row; None for one that is well, and for the header."""
+    named = (_COLOURS.get(name, {}).get(cell) for name, cell in zip(header, cells, strict=True))
+    return next(filter(None, named), None)
+
+
+def _fitted(columns: Sequence[Iterable[str]], width: int) -> list[int]:
+    """Return the widths of columns, the widest narrowed again and again until a row fits.
+
+    No column becomes narrower than its longest word, or than can be read.
     """
-    found = list(widths)
+    found = [max(map(_widest, column)) for column in columns]
+    least = [
+        max(min(size, _NARROWEST), *map(_longest, column))
+        for size, column in zip(found, columns, strict=True)
+    ]
     over = sum(found) + len(_GAP) * (len(found) - 1) - width
     while width and over > 0:
-        widest = max(found)
-        if widest <= _NARROWEST:
-            return list(widths)
-        second = max(sorted((0, *found))[-2], _NARROWEST)  # the same where two are as wide
-        cut = min(over, max(1, widest - second))
-        found[found.index(widest)] -= cut
-        over -= cut
+        wide = [size if size > low else 0 for size, low in zip(found, least, strict=True)]
+        if not any(wide):
+            break
+        found[wide.index(max(wide))] -= 1
+        over -= 1
     return found
 
 
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    """Return a row, which has as many lines as its highest cell."""
-    folded = [list(_folded(cell, width)) for cell, width in zip(cells, widths, strict=True)]
-    return "".join(_line(parts, widths) for parts in zip_longest(*folded, fillvalue=""))
+def _row(cells: Sequence[str], widths: Sequence[int], width: int, colour: str | None = None) -> str:
+    """Return a row, which has as many lines as its highest cell.
+
+    A last cell that does not fit into what is left of the line stands below.
+    """
+    *others, last = cells
+    left = width - sum(widths[:-1]) - len(_GAP) * len(others)
+    below = ""
+    if width and others and _widest(last) > max(left, 0) and widths[-1] > left:
+        cells = (*others, "")
+        below = "".join(
+            f"{_BELOW}{line}\n" for line in _folded(last, max(width - len(_BELOW), _NARROWEST))
+        )
+    folded = [list(_folded(cell, size)) for cell, size in zip(cells, widths, strict=True)]
+    text = "".join(_line(parts, widths) for parts in zip_longest(*folded, fillvalue="")) + below
+    return text if colour is None else click.style(text.rstrip("\n"), fg=colour) + "\n"
 
 
 def _folded(cell: str, width: int) -> Iterator[str]:
@@ -101,7 +145,9 @@ def _folded(cell: str, width: int) -> Iterator[str]:
         if len(line) <= width:
             yield line
         else:
-            yield from textwrap.wrap(line, width, break_on_hyphens=False)
+            yield from textwrap.wrap(
+                line, width, break_on_hyphens=False, break_long_words=False
+            ) or [""]
 
 
 def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
@@ -111,6 +157,10 @@ def _line(cells: Sequence[str], widths: Sequence[int]) -> str:
 
 def _widest(cell: str) -> int:
     return max(map(len, cell.split("\n")))
+
+
+def _longest(cell: str) -> int:
+    return max(map(len, cell.split()), default=0)
 
 
 def _cell(cell: str, *, breaks: bool) -> str:

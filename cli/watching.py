@@ -30,17 +30,22 @@ class Change:
     object: Json
 
 
-async def changes(
+async def changes(  # noqa: PLR0913 - what to follow, and how
     api: "client.Client",
     gvk: GroupVersionKind,
     namespace: str = "",
     *,
     name: str = "",
     label_selector: str = "",
+    patient: bool = True,
 ) -> AsyncGenerator[Change, None]:
     """Yield the existing objects, then every change, without an end.
 
-    After a lost connection it lists again and yields only new changes.
+    After a lost connection it lists again and yields only new changes. Unless it is ``patient``,
+    the first list must succeed.
+
+    Raises:
+        UnreachableError: it does not.
     """
     query = {"labelSelector": label_selector}
     if name:
@@ -50,6 +55,7 @@ async def changes(
         try:
             path = (await api.mapper.resource(gvk)).path(namespace=namespace)
             page = await api.request("GET", path, query=query)
+            patient = True
             for change in _compared(seen, page, gvk):
                 yield change
             version = str(dig(page, "metadata", "resourceVersion", default=""))
@@ -58,6 +64,8 @@ async def changes(
                     _remember(seen, change)
                     yield change
         except (kube_errors.UnreachableError, kube_errors.GoneError):
+            if not patient:
+                raise
             await asyncio.sleep(_AGAIN_AFTER)
 
 
@@ -122,7 +130,7 @@ async def until(
     latest: Json | None = None
     stream = changes(opened.api, ref.gvk, ref.namespace, name=ref.name)
     try:
-        async with asyncio.timeout(opened.timeout), aclosing(stream):
+        async with asyncio.timeout(opened.left), aclosing(stream):
             async for change in stream:
                 latest = None if change.type == "DELETED" else change.object
                 if verdict(latest):
@@ -141,7 +149,7 @@ async def gone(opened: session.Session, ref: ObjectRef) -> None:
     path = (await opened.api.mapper.resource(ref.gvk)).path(namespace=ref.namespace)
     query = {"fieldSelector": f"metadata.name={ref.name}"}
     try:
-        async with asyncio.timeout(opened.timeout):
+        async with asyncio.timeout(opened.left):
             while True:
                 try:
                     found = await opened.api.get(ref.gvk, ref.name, ref.namespace)

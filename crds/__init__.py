@@ -215,7 +215,7 @@ PROVIDER: Final = Kind(
     columns=(_AGE, Column("Delivering", _DELIVERING, "string", 1)),
     component="notification-controller",
     older=(
-        OldVersion("v1beta3", notification_v1beta3.Provider),
+        OldVersion("v1beta3", notification_v1beta3.Provider, current=True),
         OldVersion("v1beta2", notification_v1beta2.Provider),
         OldVersion("v1beta1", notification_v1beta1.Provider),
     ),
@@ -232,7 +232,7 @@ ALERT: Final = Kind(
     columns=(_AGE,),
     component="notification-controller",
     older=(
-        OldVersion("v1beta3", notification_v1beta3.Alert),
+        OldVersion("v1beta3", notification_v1beta3.Alert, current=True),
         OldVersion("v1beta2", notification_v1beta2.Alert),
         OldVersion("v1beta1", notification_v1beta1.Alert),
     ),

@@ -102,12 +102,12 @@ class HelmReleaseSpec(SameSpec, frozen=True, kw_only=True):
     @property
     def interval_seconds(self) -> float:
         """Return the time between two reconciles when nothing changes."""
-        return meta.parse_duration(self.interval)
+        return meta.interval_seconds(self.interval)
 
     @property
     def timeout_seconds(self) -> float:
         """Return the deadline of an action that names none of its own."""
-        return meta.parse_duration(self.timeout or _TIMEOUT)
+        return meta.timeout_seconds(self.timeout or _TIMEOUT)
 
     @property
     def history_limit(self) -> int:

@@ -37,7 +37,7 @@ class Strategy(meta.ApiStruct, frozen=True, kw_only=True):
     @property
     def retry_seconds(self) -> float:
         """Return the time to wait before the next attempt."""
-        return meta.parse_duration(self.retry_interval or _RETRY_INTERVAL)
+        return meta.interval_seconds(self.retry_interval or _RETRY_INTERVAL)
 
 
 class InstallStrategy(Strategy, frozen=True, kw_only=True):

@@ -60,13 +60,15 @@ class ImageRepositorySpec(meta.ApiStruct, frozen=True, kw_only=True):
     @property
     def interval_seconds(self) -> float:
         """Return the time between two scans."""
-        return meta.parse_duration(self.interval)
+        return meta.interval_seconds(self.interval)
 
     @property
     def timeout_seconds(self) -> float:
         """Return the deadline of one scan."""
         return (
-            meta.parse_duration(self.timeout) if self.timeout else min(self.interval_seconds, _SCAN)
+            meta.timeout_seconds(self.timeout)
+            if self.timeout
+            else min(self.interval_seconds, _SCAN)
         )
 
 

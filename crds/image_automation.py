@@ -124,7 +124,7 @@ class ImageUpdateAutomationSpec(meta.ApiStruct, frozen=True, kw_only=True):
     @property
     def interval_seconds(self) -> float:
         """Return the time between two looks at the repository."""
-        return meta.parse_duration(self.interval)
+        return meta.interval_seconds(self.interval)
 
 
 class ImageUpdateAutomationStatus(meta.ApiStruct, frozen=True, kw_only=True):

@@ -26,11 +26,14 @@ class OldVersion:
 
     ``model`` holds the fields that it had when it was the newest; it is served with those of the
     stored version besides (``crds.versions``). ``changes`` are the places that read differently.
+    ``current`` is whether it is the newest that Flux has: a manifest that Flux may apply again is
+    written in it, so it is not deprecated.
     """
 
     version: str
     model: type[Struct]
     changes: tuple[Change, ...] = ()
+    current: bool = False
 
     @property
     def relabelled(self) -> bool:

@@ -175,18 +175,18 @@ class KustomizationSpec(meta.ApiStruct, frozen=True, kw_only=True):
     @property
     def interval_seconds(self) -> float:
         """Return the time between two reconciles when nothing changes."""
-        return meta.parse_duration(self.interval)
+        return meta.interval_seconds(self.interval)
 
     @property
     def retry_seconds(self) -> float:
         """Return the time to wait after a failure: retryInterval, else the interval."""
-        return meta.parse_duration(self.retry_interval or self.interval)
+        return meta.interval_seconds(self.retry_interval or self.interval)
 
     @property
     def timeout_seconds(self) -> float:
         """Return the deadline of one reconcile, by Flux's rule: never less than 30 seconds."""
         if self.timeout:
-            return max(meta.parse_duration(self.timeout), _TIMEOUT_MARGIN)
+            return max(meta.timeout_seconds(self.timeout), _TIMEOUT_MARGIN)
         return max(self.interval_seconds - _TIMEOUT_MARGIN, _TIMEOUT_MARGIN)
 
     @property

@@ -73,16 +73,20 @@ def conversion(client: Manifest) -> Manifest:
 
 def _versions(kind: Kind[Struct], *, gate: bool) -> Iterator[Manifest]:
     newest = versions.newest(kind)
+    shared = next((old.version for old in kind.older if old.current), kind.version)
     yield _version(kind, kind.version, newest) | {"served": True, "storage": True}
     for old in kind.older:
         yield _version(kind, old.version, versions.older(kind, old)) | {
             "served": gate or old.relabelled,
             "storage": False,
-            "deprecated": True,
-            "deprecationWarning": (
-                f"{kind.group}/{old.version} {kind.kind} is deprecated, use {kind.api_version}"
-            ),
+            **({} if old.current else _deprecated(kind, old.version, shared)),
         }
+
+
+def _deprecated(kind: Kind[Struct], old: str, shared: str) -> Manifest:
+    """Return the warning; it names the newest version that Flux has, too."""
+    told = f"{kind.group}/{old} {kind.kind} is deprecated, use {kind.group}/{shared}"
+    return {"deprecated": True, "deprecationWarning": told}
 
 
 def _version(kind: Kind[Struct], name: str, wide: Schema) -> Manifest:

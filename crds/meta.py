@@ -189,6 +189,12 @@ _UNITS: Final = {
     "m": 60.0,
     "h": 3600.0,
 }
+SHORTEST_INTERVAL: Final = 1.0
+"""Seconds; a shorter interval in a spec counts as this."""
+SHORTEST_TIMEOUT: Final = 0.1
+"""Seconds; a shorter timeout in a spec counts as this."""
+LONGEST: Final = 2**63 / 1e9
+"""Seconds; Go counts durations in nanoseconds, in 64 bits."""
 _PART: Final = re.compile(r"([0-9]+(?:\.[0-9]*)?|\.[0-9]+)(ns|us|µs|μs|ms|s|m|h)")
 
 
@@ -210,6 +216,27 @@ def parse_duration(text: str) -> float:
     if not text or at != len(text):
         raise ValueError(f"invalid duration {text!r}")
     return total
+
+
+def interval_seconds(text: str) -> float:
+    """Return the seconds between two passes or attempts that a duration in a spec asks for.
+
+    It is at least ``SHORTEST_INTERVAL``: a shorter one, which the schema of Flux allows, is work
+    without a pause.
+
+    Raises:
+        ValueError: the text is empty or not a duration.
+    """
+    return min(max(parse_duration(text), SHORTEST_INTERVAL), LONGEST)
+
+
+def timeout_seconds(text: str) -> float:
+    """Return the seconds of a timeout in a spec, at least ``SHORTEST_TIMEOUT``.
+
+    Raises:
+        ValueError: the text is empty or not a duration.
+    """
+    return min(max(parse_duration(text), SHORTEST_TIMEOUT), LONGEST)
 
 
 def format_duration(seconds: float) -> str:

@@ -26,7 +26,18 @@ SourceKind: TypeAlias = Literal[
     "OCIRepository",
     "ArtifactGenerator",
     "ExternalArtifact",
+    "FluxInstance",
+    "ResourceSet",
+    "ResourceSetInputProvider",
 ]
+OPERATOR_GROUP: Final = "fluxcd.controlplane.io"
+OPERATOR_VERSION: Final = "v1"
+OPERATOR_KINDS: Final = {
+    "FluxInstance": "fluxinstances",
+    "ResourceSet": "resourcesets",
+    "ResourceSetInputProvider": "resourcesetinputproviders",
+}
+"""Plurals of the kinds of ``SourceKind`` that the Flux operator serves, where it is installed."""
 Severity: TypeAlias = Literal["info", "error"]
 ProviderType: TypeAlias = Literal[
     "slack",
@@ -138,7 +149,7 @@ class ProviderSpec(meta.ApiStruct, frozen=True, kw_only=True):
     @property
     def timeout_seconds(self) -> float:
         """Return the deadline of one request."""
-        return meta.parse_duration(self.timeout) if self.timeout else 15.0
+        return meta.timeout_seconds(self.timeout) if self.timeout else 15.0
 
 
 class ProviderStatus(meta.ApiStruct, frozen=True, kw_only=True):

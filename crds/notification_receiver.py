@@ -117,7 +117,7 @@ class ReceiverSpec(meta.ApiStruct, frozen=True, kw_only=True):
     @property
     def interval_seconds(self) -> float:
         """Return the time between two reconciliations of the Receiver."""
-        return meta.parse_duration(self.interval)
+        return meta.interval_seconds(self.interval)
 
 
 class ReceiverStatus(meta.ApiStruct, frozen=True, kw_only=True):

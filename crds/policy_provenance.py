@@ -36,8 +36,10 @@ class SelectedResources(meta.ApiStruct, frozen=True, kw_only=True):
 class OriginSource(meta.ApiStruct, frozen=True, kw_only=True):
     """Sources; fields that are empty match everything."""
 
-    kind: Literal["GitRepository", "OCIRepository", "Bucket", "ExternalArtifact"] | None = None
-    """Kind of the source."""
+    kind: (
+        Literal["GitRepository", "OCIRepository", "Bucket", "HelmChart", "ExternalArtifact"] | None
+    ) = None
+    """Kind of the source. For a HelmRelease with `spec.chart`, it is `HelmChart`."""
     namespace: _Namespace = ""
     """Namespace of the source."""
     name: _Name = ""
@@ -47,13 +49,13 @@ class OriginSource(meta.ApiStruct, frozen=True, kw_only=True):
         Meta(max_length=256),
     ] = field(default_factory=list)
     """Patterns for the whole URL, as in SourcePolicy: `*` is any text without a slash, `**` any
-    text."""
+    text. The URL of a HelmChart is that of the source in its `spec.sourceRef`."""
 
 
 class OriginApplier(meta.ApiStruct, frozen=True, kw_only=True):
     """Appliers; fields that are empty match everything."""
 
-    kind: Literal["Kustomization"] | None = None
+    kind: Literal["Kustomization", "HelmRelease"] | None = None
     """Kind of the applier."""
     namespace: _Namespace = ""
     """Namespace of the applier."""
@@ -101,7 +103,7 @@ class ProvenancePolicySpec(meta.ApiStruct, frozen=True, kw_only=True):
     resources: Annotated[list[SelectedResources], Meta(max_length=64)] = field(default_factory=list)
     """Objects that it is about. Defaults to what people write: workloads, ConfigMaps, Secrets,
     Services, Ingresses, network policies, accounts and roles, autoscalers, disruption budgets, and
-    the sources and appliers themselves."""
+    all namespaced kinds of Flux and Penstock, which decide what is applied."""
     origins: Annotated[list[AllowedOrigin], Meta(max_length=64)] = field(default_factory=list)
     """Where objects may come from: one of these. With none, whatever an applier of this cluster
     applies."""

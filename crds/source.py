@@ -118,12 +118,12 @@ class GitRepositorySpec(meta.ApiStruct, frozen=True, kw_only=True):
     @property
     def interval_seconds(self) -> float:
         """Return the time between two looks at the repository."""
-        return meta.parse_duration(self.interval)
+        return meta.interval_seconds(self.interval)
 
     @property
     def timeout_seconds(self) -> float:
         """Return the deadline of one fetch."""
-        return meta.parse_duration(self.timeout)
+        return meta.timeout_seconds(self.timeout)
 
 
 class GitRepositoryStatus(parts.SourceStatus, frozen=True, kw_only=True):

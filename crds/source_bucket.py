@@ -123,12 +123,12 @@ class BucketSpec(meta.ApiStruct, frozen=True, kw_only=True):
     @property
     def interval_seconds(self) -> float:
         """Return the time between two looks at the bucket."""
-        return meta.parse_duration(self.interval)
+        return meta.interval_seconds(self.interval)
 
     @property
     def timeout_seconds(self) -> float:
         """Return the deadline of one fetch."""
-        return meta.parse_duration(self.timeout)
+        return meta.timeout_seconds(self.timeout)
 
 
 class BucketStatus(parts.LinkedSourceStatus, frozen=True, kw_only=True):

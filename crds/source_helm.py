@@ -53,12 +53,12 @@ class HelmRepositorySpec(meta.ApiStruct, frozen=True, kw_only=True):
     @property
     def interval_seconds(self) -> float:
         """Return the time between two looks at the repository."""
-        return meta.parse_duration(self.interval) if self.interval else _UNSET_SECONDS
+        return meta.interval_seconds(self.interval) if self.interval else _UNSET_SECONDS
 
     @property
     def timeout_seconds(self) -> float:
         """Return the deadline of one fetch."""
-        return meta.parse_duration(self.timeout) if self.timeout else _UNSET_SECONDS
+        return meta.timeout_seconds(self.timeout) if self.timeout else _UNSET_SECONDS
 
 
 class HelmRepositoryStatus(parts.LinkedSourceStatus, frozen=True, kw_only=True):
@@ -133,7 +133,7 @@ class HelmChartSpec(meta.ApiStruct, frozen=True, kw_only=True):
     @property
     def interval_seconds(self) -> float:
         """Return the time between two looks at the source."""
-        return meta.parse_duration(self.interval)
+        return meta.interval_seconds(self.interval)
 
 
 class HelmChartStatus(parts.LinkedSourceStatus, frozen=True, kw_only=True):

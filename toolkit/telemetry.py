@@ -63,6 +63,9 @@ CLIENT_REQUESTS: Final = prom.Counter(
 CLIENT_DURATION: Final = prom.Histogram(
     "rest_client_request_duration_seconds", "Latency of API requests.", ("host", "verb")
 )
+UNDECODED: Final = prom.Gauge(
+    "penstock_undecodable_objects", "Objects that cannot be read now.", ("kind",)
+)
 INFORMER_DECODE_ERRORS: Final = prom.Counter(
     "penstock_informer_decode_errors", "Objects skipped because they do not decode.", ("kind",)
 )

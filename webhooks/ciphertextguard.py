@@ -76,6 +76,8 @@ _ENTRIES: Final = 4096
 """Entries that the expression looks through: beyond its cost limit, which 10,000 keep and 40,000
 do not, the API server denies the request (``k8s.io/apiserver``, ``PerCallLimit``)."""
 _FOUND: Final = " || ".join(f"object.data[k].contains('{text}')" for text in encoded_markers())
+_TEXT: Final = "type(object.data[k]) == string"
+"""An empty value is null in some requests, and the API server stores it as an empty one."""
 
 ROW: Final = Row(
     name="ciphertextguard",
@@ -87,8 +89,9 @@ ROW: Final = Row(
         Condition(
             name="holds-ciphertext",
             expression=(
-                f"has(object.data) && (size(object.data) > {_ENTRIES}"
-                f" || object.data.exists(k, {_FOUND}))"
+                "has(object.data) && type(object.data) == map"
+                f" && (size(object.data) > {_ENTRIES}"
+                f" || object.data.exists(k, {_TEXT} && ({_FOUND})))"
             ),
         ),
     ),

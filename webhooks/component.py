@@ -7,6 +7,7 @@ for the caches of its plugin instead, and the webhooks are registered when all c
 
 import asyncio
 import dataclasses
+import functools
 import logging
 import os
 from collections.abc import Iterable, Sequence
@@ -15,9 +16,13 @@ from typing import Any, Final
 from certs import component as certificates
 from certs.serving import Serving
 from crds import KINDS
+from toolkit.events import Recorder
+from toolkit.kube import undecoded
+from toolkit.kube.informer import Informer
 from toolkit.kube.manager import Manager
 from toolkit.kube.migration import Migration
 from toolkit.kube.options import Options
+from toolkit.objects import GroupVersionKind
 from toolkit.turns import Turns
 from webhooks import arming, services
 from webhooks.arming import Arming
@@ -33,6 +38,8 @@ from webhooks.services import Cache, Caches, Services
 logger = logging.getLogger(__name__)
 
 _PATIENCE: Final = 15.0
+COMPONENT: Final = "webhooks"
+"""The component of the kinds that only this process reads."""
 
 
 async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> None:
@@ -56,6 +63,7 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
     entries = {row.name: _entry(row, shared, caches, options) for row in rows}
     for informer in caches.informers:
         manager.add_service(informer.run)
+    _report(manager, caches)
 
     keeper = certificates.start(manager, options, serving, name=NAME, hosts=target.hosts)
     listener = Listener(
@@ -88,6 +96,19 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
         Migration(client, KINDS).run,
     ):
         manager.add_elected(work, lease=NAME)
+
+
+def _report(manager: Manager, caches: Caches) -> None:
+    """Have events sent for policies that cannot be read, and so have no effect."""
+    recorder = Recorder(manager.client, controller=NAME)
+    manager.add_service(recorder.run)
+    informers = {each.gvk: each for each in caches.informers if isinstance(each, Informer)}
+    for kind in KINDS:
+        informer = informers.get(GroupVersionKind(*kind.gvk))
+        if informer is not None and kind.component == COMPONENT:
+            manager.add_elected(
+                functools.partial(undecoded.tell, kind, informer, recorder), lease=NAME
+            )
 
 
 def _enabled(rows: Sequence[Row], disabled: Sequence[str], callers: Callers) -> list[Row]:

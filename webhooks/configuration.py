@@ -335,6 +335,8 @@ _PERMISSIONS: Final = (
         names=(CLUSTER_ROLE,),
     ),
     rbac.Rule(groups=("",), resources=("namespaces",), verbs=("get", "list", "watch")),
+    # Policies that cannot be read are told of.
+    rbac.Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
     # Permissions of requesters are always checked with the API server.
     rbac.Rule(
         groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)

@@ -127,7 +127,9 @@ class Decryption:
         # 5. and 6. Decrypt, asking key services if these keys do not suffice.
         named = {**secret, "metadata": {**secret["metadata"], "namespace": request.namespace}}
         try:
-            opened = await self._opened(named, held, voucher)
+            # A user may name the key service.
+            async with request.place.away():
+                opened = await self._opened(named, held, voucher)
         except DecryptionError as error:
             code = 503 if isinstance(error, UnreachableError) else 403
             raise DeniedError(f"cannot decrypt {request.ref}: {error}", code=code) from None

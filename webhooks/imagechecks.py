@@ -175,7 +175,12 @@ async def side_by_side(
     todo: Sequence[Task],
     work: Callable[[Task], Awaitable[list[Verified | Violation]]],
 ) -> list[Verified | Violation]:
-    """Run ``work`` for every image in time; unfinished ones are violations (step 4)."""
+    """Run ``work`` for every image in time; unfinished ones are violations (step 4).
+
+    Registries are of the user's choice, so the request has no place while they are waited for.
+    """
+    if not todo:
+        return []
     places = asyncio.Semaphore(_AT_ONCE)
 
     async def one(task: Task) -> list[Verified | Violation]:
@@ -189,7 +194,9 @@ async def side_by_side(
             late = exc
         return [violation(task.image, policy, late) for policy in task.policies]
 
-    return [each for found in await asyncio.gather(*map(one, todo)) for each in found]
+    async with request.place.away():
+        done = await asyncio.gather(*map(one, todo))
+    return [each for found in done for each in found]
 
 
 def violation(image: Image, policy: ImageVerificationPolicy, error: PenstockError) -> Violation:

@@ -129,7 +129,8 @@ INSTALLED: Final = "$(RUNTIME_NAMESPACE)"
 class Condition:
     """A CEL expression that must hold for the plugin to be asked (``matchConditions``).
 
-    An error of an expression is a denial, so guard each access: ``has(object.spec) && …``;
+    An error of an expression is a denial, so each expression guards all it reads by itself:
+    ``has(object.spec) && …``, and by ``type`` where a value may be null, as those of a Secret;
     ``object`` is null on DELETE, ``oldObject`` on CREATE. ``INSTALLED`` in it becomes the namespace
     that this process is installed in.
     """

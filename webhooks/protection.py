@@ -125,7 +125,8 @@ ROW: Final = Row(
         ),
         condition(
             "protection-changes",
-            f"""!has(object.metadata.labels) || object.metadata.labels != oldObject.metadata.labels
+            f"""!has(object.metadata.labels) || !has(oldObject.metadata.labels)
+            || object.metadata.labels != oldObject.metadata.labels
             || (has(object.metadata.annotations) && {_UNPACKED} in object.metadata.annotations
             && (!has(oldObject.metadata.annotations)
             || !({_UNPACKED} in oldObject.metadata.annotations)

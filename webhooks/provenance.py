@@ -22,6 +22,7 @@ from collections.abc import Mapping, Sequence
 from datetime import UTC, datetime
 from typing import Final
 
+from crds import EXTERNAL_ARTIFACT, KINDS
 from toolkit.kube import rbac
 from toolkit.kube.errors import NotFoundError
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig, key_of
@@ -31,7 +32,7 @@ from toolkit.policy.claims import Standing
 from toolkit.policy.provenance import Violation
 from webhooks import protection
 from webhooks.namespaces import NAMESPACE, Namespaces
-from webhooks.plugin import Answer, DeniedError, Row, Rule
+from webhooks.plugin import INSTALLED, Answer, DeniedError, Row, Rule
 from webhooks.protection import Policies
 from webhooks.request import Request
 from webhooks.services import Services
@@ -244,12 +245,29 @@ def _group_kind(named: Json) -> tuple[str, str]:
     return gvk.group_kind
 
 
+def _account(name: str) -> str:
+    return f"system:serviceaccount:{INSTALLED}:{name}"
+
+
+_OURS: Final = frozenset(machinery.ACCOUNTS.values())
 _DESCRIPTION: Final = ("labels", "annotations", "finalizers", "ownerReferences")
 _DESCRIBED: Final = " || ".join(
     f"(has(object.metadata.{name}) != has(oldObject.metadata.{name}) ||"
     f" (has(object.metadata.{name}) && object.metadata.{name} != oldObject.metadata.{name}))"
     for name in _DESCRIPTION
 )
+_DECIDING: Final = tuple(
+    kind
+    for kind in KINDS
+    if kind.namespaced and not (kind.has_artifact and kind is not EXTERNAL_ARTIFACT)
+)
+"""The kinds whose status decides what is applied; ``sourcepolicy`` protects that of the others."""
+_DECIDES: Final = (
+    f"(request.resource.group in {sorted({kind.group for kind in _DECIDING})}"
+    f" && request.resource.resource in {sorted(kind.plural for kind in _DECIDING)}"
+    f" && !(request.userInfo.username in {sorted(_account(name) for name in _OURS)}))"
+)
+"""True for a status of these kinds that another account than those of our controllers writes."""
 _OWNER_RULES: Final = tuple(
     rbac.Rule(
         groups=(group,),
@@ -285,11 +303,12 @@ ROW: Final = Row(
             && (request.resource.resource == 'bindings'
             || (has(request.subResource) && request.subResource == 'binding')))""",
         ),
-        # A status describes the object, unless the write also changes metadata.
+        # A status describes the object, unless the write also changes metadata. The status of
+        # Penstock's kinds decides more: the image of an ImagePolicy, the release to uninstall.
         protection.condition(
             "not-a-status",
             f"""!(has(request.subResource) && request.subResource == 'status')
-            || object == null || oldObject == null || {_DESCRIBED}""",
+            || object == null || oldObject == null || {_DESCRIBED} || {_DECIDES}""",
         ),
         # An object that is being deleted may be deleted at once.
         protection.condition(

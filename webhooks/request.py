@@ -8,6 +8,7 @@ from typing import Literal
 
 from toolkit.kube.reviews import User
 from toolkit.objects import GroupVersionKind, Json, ObjectRef
+from toolkit.turns import Place, Unbounded
 
 __all__ = ["Operation", "Request", "User"]
 
@@ -20,7 +21,8 @@ class Request:
 
     ``object`` is None on DELETE and ``old`` on CREATE; neither may be changed in place. ``gvk`` is
     the version that the objects are in, which is one that the plugin's rule names; ``asked`` is the
-    version that the user wrote. ``deadline`` is in seconds of the running event loop's clock.
+    version that the user wrote. ``deadline`` is in seconds of the running event loop's clock. A
+    plugin leaves its ``place`` while it waits for a server that a user chose.
     The bodies stay out of ``repr``, because they may be Secrets.
     """
 
@@ -38,6 +40,7 @@ class Request:
     dry_run: bool = False
     options: Json = field(default_factory=dict, repr=False)
     deadline: float = float("inf")
+    place: Place = field(default=Unbounded(), repr=False, compare=False)
 
     @property
     def ref(self) -> ObjectRef:

@@ -12,6 +12,7 @@
 
 import asyncio
 import contextlib
+import dataclasses
 import functools
 import logging
 import traceback
@@ -24,11 +25,11 @@ from aiohttp import web
 from crds.meta import parse_duration
 from toolkit.errors import PenstockError
 from toolkit.net.connections import Connections, Limits
+from toolkit.net.reading import Body, Budget, NoRoomError, TooLargeError
 from toolkit.turns import BusyError, Turns
 from webhooks import metrics, review
 from webhooks.callers import ANYBODY, Callers
 from webhooks.plugin import Answer, DeniedError, Plugin, Row
-from webhooks.reading import Budget
 from webhooks.request import Request
 
 logger = logging.getLogger(__name__)
@@ -54,6 +55,7 @@ _STRANGER: Final = "only API servers may send requests; this caller is not one"
 
 Convert = Callable[[bytes], Awaitable[bytes]]
 """Returns the answer to a body."""
+_Answer = Callable[[Body], Awaitable[bytes]]
 
 
 class Complete(Protocol):
@@ -93,13 +95,20 @@ class Reviews:
         """Return the plugins of a webhook in the order of their table; none if there is no such."""
         return self._asked.get(webhook, ())
 
-    async def decide(self, entries: Sequence[Entry], body: bytes, *, deadline: float) -> bytes:
+    async def decide(self, entries: Sequence[Entry], body: Body, *, deadline: float) -> bytes:
         """Return the ``AdmissionReview`` to answer with.
+
+        The bytes of the body count for its namespace, so that reviews of one namespace that take
+        long do not keep out those of others.
 
         Raises:
             MalformedError: the body is not a review.
         """
-        request = review.decode(body, deadline=deadline)
+        request = review.decode(body.data, deadline=deadline)
+        try:
+            body.belong(request.namespace)
+        except NoRoomError as exc:
+            return review.denied(request, DeniedError(str(exc), code=429))
         if len(entries) == 1:
             decided = [await self._decided(entries[0], request)]
         else:
@@ -129,8 +138,8 @@ class Reviews:
             async with asyncio.timeout_at(min(request.deadline, _now() + entry.row.timeout)):
                 for cache in entry.caches:
                     await cache.wait_synced()
-                async with entry.turns.turn(request.namespace):
-                    return await entry.plugin.review(request)
+                async with entry.turns.turn(request.namespace) as place:
+                    return await entry.plugin.review(dataclasses.replace(request, place=place))
         except TimeoutError as exc:
             raise DeniedError(
                 f"{entry.row.name} came to no decision in time; try again", code=504
@@ -225,9 +234,9 @@ class Endpoint:
             return _refused(403, _STRANGER)
         deadline = _now() + _seconds(request, _LONGEST)
 
-        async def in_time(body: bytes) -> bytes:
+        async def in_time(body: Body) -> bytes:
             async with asyncio.timeout_at(deadline):
-                return await convert(body)
+                return await convert(body.data)
 
         try:
             reply = await self._answer(request, self._converting, deadline, in_time)
@@ -252,7 +261,7 @@ class Endpoint:
         return web.Response(text="ok")
 
     async def _answer(
-        self, request: web.Request, budget: Budget, deadline: float, answer: Convert
+        self, request: web.Request, budget: Budget, deadline: float, answer: _Answer
     ) -> bytes:
         """Read the body, within the bounds, and answer it; its bytes count until then.
 
@@ -272,6 +281,10 @@ class Endpoint:
             async with budget.read(parts, announced=announced, deadline=deadline) as body:
                 self.connections.work(request.transport)
                 return await answer(body)
+        except TooLargeError as exc:
+            raise DeniedError(str(exc), code=413) from exc
+        except NoRoomError as exc:
+            raise DeniedError(str(exc), code=429) from exc
         finally:
             self._in_flight -= 1
             if not self._in_flight:

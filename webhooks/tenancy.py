@@ -3,9 +3,14 @@
 ``TENANCY``: a user who writes a Kustomization or HelmRelease must be allowed to use the account
 that it acts as, and the kubeconfig and the keys that it uses. This takes the verbs ``impersonate``
 or ``use`` on the service account, and ``get`` or ``use`` on a Secret. The account itself always
-may, so that a Kustomization can apply others. The same holds for the cloud accounts of sources, for
-the credentials that sources send to the server that they name, and for keys that sign commits. A
-ConfigMap that names another cluster must name an account, unless flags do: no object enters that
+may, so that a Kustomization can apply others. The same holds for the cloud accounts of sources, and
+for every Secret that an object names (``toolkit.policy.secretrefs``): credentials, certificates,
+proxies, keys that sign commits, and keys of signers, also in the namespace of a chart's source.
+
+An ImageUpdateAutomation pushes with the credentials of the GitRepository that it names, so a user
+who writes it must be allowed to use these. The plugin judges the GitRepository as it is now.
+
+A ConfigMap that names another cluster must name an account, unless flags do: no object enters that
 cluster as the controller. The plugin judges the ConfigMap as it is now, and the reconciler judges
 it again when it changes.
 
@@ -15,11 +20,13 @@ subresource. Tenants may often label their namespaces, and policies depend on th
 """
 
 import asyncio
+import contextlib
 from typing import Final
 
 from crds import (
     BUCKET,
     GIT_REPOSITORY,
+    HELM_CHART,
     HELM_RELEASE,
     HELM_REPOSITORY,
     IMAGE_REPOSITORY,
@@ -32,10 +39,11 @@ from crds import (
 from crds.policy_parts import GROUP
 from toolkit.errors import AccessDeniedError, TransientError
 from toolkit.kube import rbac, remote
+from toolkit.kube.client import Client
 from toolkit.kube.errors import KubeConfigError, NotFoundError
 from toolkit.kube.remote import Entry
 from toolkit.kube.secrets import CONFIG_MAP, Secrets
-from toolkit.objects import Json, dig
+from toolkit.objects import GroupVersionKind, Json, dig
 from toolkit.policy import tenancy
 from toolkit.policy.tenancy import PROTECTED, Installation, Power
 from webhooks import changes, joint
@@ -45,6 +53,7 @@ from webhooks.plugin import Answer, Cause, Condition, DeniedError, Row, Rule
 from webhooks.request import Request, User
 from webhooks.services import Services
 
+_GIT: Final = GroupVersionKind(*GIT_REPOSITORY.gvk)
 _APPLIERS: Final = frozenset({KUSTOMIZATION.kind, HELM_RELEASE.kind})
 
 
@@ -59,9 +68,11 @@ class Tenancy:
         installation: Installation,
         secrets: Secrets,
         entry: Entry,
+        client: Client,
         proven: bool,
     ) -> None:
         self._proven = proven
+        self._client = client
         self._authorize = authorize
         self._namespaces = namespaces
         self._installation = installation
@@ -85,8 +96,24 @@ class Tenancy:
             raise _denied(
                 [(each.field, each.refusal(request.user.name, named=self._proven)) for each in told]
             )
+        await self._require_push(request, obj)
         await self._require_entry(request, obj)
         return Answer()
+
+    async def _require_push(self, request: Request, obj: Json) -> None:
+        """Require the right to use the credentials that an automation pushes with."""
+        name = tenancy.pushes_to(obj, request.namespace)
+        if not name:
+            return
+        repository: Json | None = None
+        with contextlib.suppress(NotFoundError):
+            repository = await self._client.get(_GIT, name, request.namespace)
+        powers = tenancy.pushing(repository, request.namespace, self._installation)
+        for power in powers:
+            if not await self._holds(request.user, power):
+                # The message does not depend on the GitRepository, which may not be the user's to
+                # read.
+                raise _denied([("spec.sourceRef", _no_push(request.user.name, name))])
 
     async def _require_entry(self, request: Request, obj: Json) -> None:
         """Deny a ConfigMap for another cluster that names no account, if flags do not allow it."""
@@ -167,6 +194,15 @@ class NamespaceLabels:
         )
 
 
+def _no_push(user: str, name: str) -> AccessDeniedError:
+    return AccessDeniedError(
+        f"spec.sourceRef needs the credentials of GitRepository '{name}', which user '{user}' may"
+        " not use: ask for the verb 'get' or 'use' on the Secrets that it names, and for"
+        " 'impersonate' or 'use' on its ServiceAccount; if the GitRepository does not exist yet,"
+        " create it first"
+    )
+
+
 def _denied(refusals: list[tuple[str, AccessDeniedError]]) -> DeniedError:
     return DeniedError(
         "; ".join(str(error) for _, error in refusals),
@@ -193,6 +229,7 @@ def make(services: Services) -> Tenancy:
             default_service_account=options.default_kubeconfig_service_account,
             shared_identity=options.shared_kubeconfig_identity,
         ),
+        client=services.client,
         proven=services.proven,
     )
 
@@ -224,6 +261,7 @@ TENANCY: Final = Row(
                 OCI_REPOSITORY.plural,
                 BUCKET.plural,
                 HELM_REPOSITORY.plural,
+                HELM_CHART.plural,
             ),
         ),
         Rule(
@@ -234,7 +272,12 @@ TENANCY: Final = Row(
     make=make,
     conditions=(changes.SPEC,),
     webhook=joint.SPECS,
-    permissions=(rbac.Rule(groups=("",), resources=("configmaps",), verbs=("get",)),),
+    permissions=(
+        rbac.Rule(groups=("",), resources=("configmaps",), verbs=("get",)),
+        rbac.Rule(
+            groups=(GIT_REPOSITORY.group,), resources=(GIT_REPOSITORY.plural,), verbs=("get",)
+        ),
+    ),
 )
 LABELS: Final = Row(
     name="namespace-labels",

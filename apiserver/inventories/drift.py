@@ -35,7 +35,7 @@ class Observed:
       digest of the fields without another owner.
     - ``later`` are the managers that have written since then, or in the same second.
     - ``vanishing`` objects delete themselves when they are done.
-    - ``disabled`` objects are marked to be ignored.
+    - ``disabled`` objects are marked to be ignored, ``yielded`` ones to be created only.
     """
 
     live: Live
@@ -46,6 +46,7 @@ class Observed:
     later: tuple[str, ...]
     vanishing: bool = False
     disabled: bool = False
+    yielded: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -300,6 +300,7 @@ def project(gvk: GroupVersionKind, obj: Json, applier: Applier, rules_of: RulesO
         vanishing=health.vanishes(named),
         # What may be pruned is not to be left alone.
         disabled=(live.kept or live.owner is None) and ownership.hands_off(named, whose),
+        yielded=ownership.yields(named, whose),
     )
 
 

@@ -116,7 +116,7 @@ def looked_for(applied: Applied, tracked: Tracked) -> bool:
 
 
 def _present(seen: Observed, known: Drift) -> Row:
-    found = drift.NONE if seen.disabled else known
+    found = drift.NONE if seen.disabled or seen.yielded else known
     changed = found.state == "Changed"
     flags = _PRESENT[changed].get(seen.live.health.status, Flag.OBSERVED)
     return Row(flags=flags, health=seen.live.health, drift=found)

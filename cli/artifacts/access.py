@@ -14,6 +14,7 @@ from typing import Any, Final
 from cli import errors, servers
 from cli.artifacts import flags
 from toolkit import untrusted
+from toolkit.remote import causes
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.cloud.cloud import Cloud
 from toolkit.remote.errors import AuthError
@@ -26,7 +27,7 @@ from toolkit.remote.oci.publisher import Publisher
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Access:
-    """The flags about credentials; ``timeout`` is in seconds per request."""
+    """The flags about credentials; ``timeout`` is in seconds."""
 
     credentials: str = field(default="", repr=False)
     provider: str = flags.PROVIDERS[0]
@@ -59,7 +60,16 @@ async def opened(access: Access, repository: Repository) -> AsyncIterator[Publis
         try:
             yield Publisher(http, endpoint, timeout=access.timeout)
         except RegistryAuthError as exc:
-            raise errors.CommandError(f"{exc}\n  {tried}") from exc
+            raise errors.CommandError(f"{exc}\n  {_remedy(exc, tried)}") from exc
+
+
+def _remedy(error: RegistryAuthError, tried: str) -> str:
+    """Return what helps: the credentials do not, if no registry was asked for them."""
+    if causes.PLAIN in str(error):
+        return "permit a registry without TLS with --insecure-registry"
+    if causes.UNTRUSTED in str(error):
+        return "name the authority of its certificate with --ca-file"
+    return tried
 
 
 async def _signed_in(access: Access, repository: Repository, http: Http) -> tuple[Endpoint, str]:

@@ -2,13 +2,21 @@
 
 from collections.abc import Callable
 from pathlib import Path
-from typing import Any, Final, TypeVar
+from typing import Any, Final, TypedDict, TypeVar
 
 import click
 
 from cli import servers
 
 Function = TypeVar("Function", bound=Callable[..., Any])
+
+
+class Limit(TypedDict):
+    """The seconds that a command may take, and what it says when they have passed."""
+
+    seconds: float
+    silent: str
+
 
 PROVIDERS: Final = ("generic", "aws", "azure", "gcp")
 
@@ -34,11 +42,16 @@ def access(function: Function) -> Function:
                 help="Permit a registry without TLS.",
             ),
             servers.ca_file("File with the registry's CA certificate, in PEM."),
-            servers.timeout("How long each request may take."),
+            servers.timeout("How long the command may take."),
         )
     ):
         function = option(function)
     return function
+
+
+def limit(said: dict[str, Any]) -> Limit:
+    """Return the limit of a command by the flags of ``access``, for ``session.run_offline``."""
+    return {"seconds": said["timeout"], "silent": "the registry did not answer all requests"}
 
 
 def ignored(function: Function) -> Function:

@@ -9,7 +9,7 @@
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass
 
-from cli import progress, session
+from cli import deadline, progress, session
 from cli.bootstrap import committing, files, syncing
 from cli.bootstrap.access import Access
 from cli.bootstrap.committing import Signature
@@ -63,15 +63,22 @@ async def run(opened: session.Session, wish: Wish, objects: tuple[Json, ...], re
     kept = not wish.force and await writing.require_free(
         api, wish.choice, keeper=ObjectKey(namespace, namespace)
     )
-    access = await reach(await syncing.credentials(api, namespace, wish.secret))
+    known = await syncing.credentials(api, namespace, wish.secret)
+    access = await deadline.within(
+        reach(known), opened.timeout, what="the server of the repository did not answer"
+    )
     # 2
     sync = wish.sync(access)
-    committed = await committing.commit(
-        access,
-        wish.branch,
-        files.render(objects, sync),
-        subject=f"Install Penstock in namespace {namespace}",
-        signature=wish.signature,
+    committed = await deadline.within(
+        committing.commit(
+            access,
+            wish.branch,
+            files.render(objects, sync),
+            subject=f"Install Penstock in namespace {namespace}",
+            signature=wish.signature,
+        ),
+        opened.timeout,
+        what=f"branch {wish.branch} was not pushed",
     )
     # 3
     secrets = manifests.secrets(wish.choice)  # in the cluster alone

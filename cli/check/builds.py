@@ -17,7 +17,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from cli.check import files, subjects
+from cli.check import files, roles, subjects
 from cli.check.subjects import Place, Subject
 from controllers.kustomize import rendering
 from crds import KUSTOMIZATION
@@ -36,10 +36,11 @@ _Where: TypeAlias = tuple[str, int, int]
 
 @dataclass(frozen=True, slots=True)
 class Built:
-    """The objects, and messages about failed builds."""
+    """The objects, messages about failed builds, and what is not checked with the reason."""
 
     subjects: list[Subject]
     failures: list[str]
+    passed_over: list[str]
 
 
 async def build(root: Path, written: Sequence[Subject], namespace: str, seconds: float) -> Built:
@@ -47,6 +48,8 @@ async def build(root: Path, written: Sequence[Subject], namespace: str, seconds:
 
     ``namespace`` is the default for manifests; ``seconds`` is the timeout of a build.
     """
+    known = roles.read(root)
+    written = [each for each in written if known.holds_objects(each.place.file)]
     own = _sources(root, written, namespace)
     pool = calls.start(size=_AT_ONCE, reads=(root,))
     try:
@@ -60,7 +63,7 @@ async def build(root: Path, written: Sequence[Subject], namespace: str, seconds:
         for each in written
         if _where(each.place) not in reached
     ]
-    return Built(subjects.unique([*left, *applied]), builder.failures)
+    return Built(subjects.unique([*left, *applied]), builder.failures, sorted(builder.passed_over))
 
 
 def _as_written(subject: Subject, namespace: str) -> Subject:
@@ -140,21 +143,35 @@ class _Builder:
         self._namespace, self._seconds = namespace, seconds
         self._known: dict[str, asyncio.Task[list[Subject]]] = {}
         self.failures: list[str] = []
+        self.passed_over: set[str] = set()
 
     async def products(self, holder: Subject) -> list[Subject]:
         """Return the objects of our kinds that a Kustomization of this repository applies."""
         holder = subjects.settled(holder, self._namespace)
         path = _path(holder.obj)
-        if _source(holder.obj) not in self._own or not _is_directory(self._root, path):
+        elsewhere = self._elsewhere(holder, path)
+        if elsewhere:
+            self.passed_over.add(f"{holder.ref}: {elsewhere}")
             return []
         spec = holder.obj["spec"]
         plan = {name: spec[name] for name in rendering.TRANSFORMATIONS if spec.get(name)}
         mark = json.dumps([path, plan, spec.get("postBuild")], sort_keys=True)
-        if mark not in self._known and len(self._known) < _MOST_BUILDS:
+        if mark not in self._known and len(self._known) >= _MOST_BUILDS:
+            self.passed_over.add(f"{holder.ref}: there are more than {_MOST_BUILDS} builds")
+        elif mark not in self._known:
             made = self._build(holder, path, plan, spec.get("postBuild"))
             self._known[mark] = asyncio.create_task(made)
         found = await self._known[mark] if mark in self._known else []
         return [replace(each, by=holder.ref.key) for each in found]
+
+    def _elsewhere(self, holder: Subject, path: str) -> str:
+        """Return why a Kustomization cannot be built from this repository; empty if it can."""
+        kind, name = _source(holder.obj)
+        if (kind, name) not in self._own:
+            return f"its source, {kind} {name}, is not this repository, as far as its paths tell"
+        if not _is_directory(self._root, path):
+            return f"spec.path: there is no directory {path or '.'} in this repository"
+        return ""
 
     async def _build(self, holder: Subject, path: str, plan: Json, post: Any) -> list[Subject]:
         wanted = kustomize.Build(mounts={"": self._root}, path=f"./{path}", transformations=plan)

@@ -37,7 +37,7 @@ _REMEDIES: Final = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Wanted:
-    """The commit to fetch, and the credentials; ``timeout`` is in seconds per request.
+    """The commit to fetch, and the credentials; ``timeout`` is in seconds.
 
     ``password`` decrypts the key over SSH.
     """
@@ -88,7 +88,11 @@ def fetched(address: str, wanted: Wanted) -> Iterator[Path]:
     with scratch.claimed() as room:
         into = room.resolve() / "files"
         into.mkdir()
-        done = session.run_offline(_checkout(address, wanted, into))
+        done = session.run_offline(
+            _checkout(address, wanted, into),
+            seconds=wanted.timeout,
+            silent=f"{address} was not fetched",
+        )
         progress.success(f"fetched {done.revision}: {done.subject}")
         if done.left_out:
             progress.failure(

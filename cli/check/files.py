@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any, Final
 
 from cli import errors
-from cli.check import subjects
+from cli.check import roles, subjects
 from cli.check.subjects import Place, Subject
 from toolkit.chart import document
 from toolkit.objects import gvk_of
@@ -22,7 +22,6 @@ MOST_FILES: Final = 100_000
 LARGEST: Final = 4 << 20
 """Limit of a file in bytes; API servers accept less."""
 _ENDINGS: Final = (".yaml", ".yml", ".json")
-_KUSTOMIZATIONS: Final = ("kustomization.yaml", "kustomization.yml", "Kustomization")
 _GROUPS: Final = (b"fluxcd.io/", b"policy.penstock.dev/")
 
 
@@ -59,16 +58,9 @@ def namespace(directory: Path, name: str) -> str:
     A build would most likely set it, so it is used if there is no build.
     """
     for folder in Path(name).parents:
-        for each in _KUSTOMIZATIONS:
-            path = directory / folder / each
-            if path.is_symlink() or not path.is_file() or path.stat().st_size > LARGEST:
-                continue
-            try:
-                content = document.load(path.read_bytes())
-            except (OSError, document.DocumentError, RecursionError):
-                continue
-            if isinstance(content, dict) and isinstance(content.get("namespace"), str):
-                return str(content["namespace"])
+        content = roles.load(directory, folder.as_posix()) or {}
+        if isinstance(content.get("namespace"), str):
+            return str(content["namespace"])
     return ""
 
 

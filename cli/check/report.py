@@ -20,11 +20,16 @@ _SHOWN: Final = 3
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """The findings among ``checked`` objects, and the grants that would allow references."""
+    """The findings among ``checked`` objects, and the grants that would allow references.
+
+    ``failures`` are builds that failed, ``passed_over`` is what was not checked; each has a reason.
+    """
 
     checked: int
     findings: Sequence[Finding]
     grants: Sequence[Json]
+    failures: Sequence[str] = ()
+    passed_over: Sequence[str] = ()
 
     @property
     def refused(self) -> int:
@@ -52,6 +57,8 @@ class Report:
             "checked": self.checked,
             "refused": self.refused,
             "findings": [_entry(each) for each in self.findings],
+            "failedBuilds": list(self.failures),
+            "notChecked": list(self.passed_over),
             "grants": list(self.grants),
         }
 

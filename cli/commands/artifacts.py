@@ -74,7 +74,7 @@ def pull_artifact(*, url: str, into: Path, **said: Any) -> None:
         progress.success(f"digest {where.repository}@{found.digest}")
         progress.success(f"artifact content extracted to {into}")
 
-    session.run_offline(work())
+    session.run_offline(work(), **flags.limit(said))
 
 
 @click.command(
@@ -106,7 +106,7 @@ def tag_artifact(*, url: str, tags: tuple[str, ...], **said: Any) -> None:
                 await publisher.tag(where.repository, where.reference, word)
                 progress.success(f"artifact tagged as {where.repository}:{word}")
 
-    session.run_offline(work())
+    session.run_offline(work(), **flags.limit(said))
 
 
 @click.command(
@@ -147,7 +147,7 @@ def list_artifacts(
             chosen = listing.chosen(tags, within=within, pattern=pattern)
             return await listing.artifacts(publisher.registry, where.repository, chosen)
 
-    found = session.run_offline(work())
+    found = session.run_offline(work(), **flags.limit(said))
     if fmt == "name":
         click.echo("".join(f"oci://{one.url}\n" for one in found), nl=False)
     elif fmt in output.FORMATS:
@@ -186,7 +186,7 @@ def diff_artifact(*, url: str, path: str, ignored: tuple[str, ...], **said: Any)
             return comparing.differences(content.file, found.layer)
 
     with files as content:
-        lines = session.run_offline(work())
+        lines = session.run_offline(work(), **flags.limit(said))
     if lines:
         click.echo("\n".join(lines))
         progress.failure("there are differences")

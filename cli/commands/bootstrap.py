@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import errors, examples, kindtree, loading, servers, session
+from cli import asking, errors, examples, kindtree, loading, servers, session
 from cli.bootstrap import choices
 from cli.bootstrap.hosts import DIALECTS
 from cli.bootstrap.hosts.dialect import USER, Dialect, Place, Team
@@ -107,8 +107,12 @@ def git(
                 "that it accepts with --private-key-file"
             )
         click.echo(public)
-        question = "Add this key to the repository, with write access. Is it added?"
-        return click.confirm(question, err=True)
+        asking.require(
+            "Add this key to the repository, with write access. Is it added?",
+            otherwise="the key was not added to the repository",
+            flag="--private-key-file with a key that it accepts",
+        )
+        return True
 
     async def reach(earlier: Mapping[str, bytes]) -> "Access":
         return access.of_repository(url, given, earlier, added)
@@ -285,4 +289,4 @@ def _run(said: dict[str, Any], reach: "Reach") -> None:
     async def work(opened: session.Session) -> None:
         await bootstrapping.run(opened, wish, objects, reach)
 
-    session.run(session.placed(connection, choice.namespace), work)
+    session.run(session.placed(connection, choice.namespace), work, pace="steps")

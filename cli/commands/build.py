@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from cli import errors, examples, kindtree, loading, output, progress, session
+from cli import completing, errors, examples, kindtree, loading, output, progress, session
 from cli.commands import artifacts, plan
 from cli.creating.flags import words
 from crds import HELM_RELEASE, KUSTOMIZATION
@@ -92,7 +92,7 @@ def _local_options(function: Function) -> Function:
             required=True,
             help="Directory to build; files beside it are found up to the one that holds .git.",
         ),
-        click.argument("name"),
+        click.argument("name", shell_complete=completing.of(KUSTOMIZATION)),
     ):
         function = option(function)
     return function
@@ -113,7 +113,11 @@ def build_kustomization(*, dry_run: bool, **arguments: Any) -> None:
     connection, request = session.connection(arguments), _request(**arguments)
     if dry_run:
         namespace = session.namespace(connection.namespace, "")
-        built = session.run_offline(units.offline(request, namespace, connection.timeout))
+        built = session.run_offline(
+            units.offline(request, namespace, connection.timeout),
+            seconds=connection.timeout,
+            silent="the build did not end",
+        )
     else:
         built = session.run(connection, lambda opened: units.online(opened, request))
     objects = (obj for unit in built for obj in unit.objects)

@@ -11,7 +11,9 @@ import click
 from cli import age, errors, examples, kindtree, loading, output, progress, session, table, terminal
 from cli.check import flags
 from cli.check.subjects import Subject
+from cli.connection import Connection
 from cli.creating.flags import words
+from cli.stack import state
 from toolkit.kube import rbac
 from toolkit.objects import Json
 
@@ -76,9 +78,14 @@ class Request:
     help="No effect: what is not well is told at once.",
 )
 @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format.")
+@click.option(
+    "--name",
+    default="",
+    help="Check the cluster of the `penstock up` of this name on this machine.",
+)
 @session.options
 @click.pass_context
-def check(
+def check(  # noqa: PLR0913 -- one parameter per option
     context: click.Context,
     /,
     *,
@@ -86,6 +93,7 @@ def check(
     components: str,
     extra: str,
     fmt: str | None,
+    name: str,
     **said: Any,
 ) -> None:
     """Check an installation, or find manifests that would be refused.
@@ -95,17 +103,31 @@ def check(
 
     Before a fleet moves from Flux, `repository` and `cluster` find objects that would be refused,
     and the ReferenceGrants that would allow them. The rules are those of the admission webhooks.
-    Exit code 0 means that nothing would be refused, 1 that something would be, 2 that the check
-    failed.
+    Exit code 0 means that nothing would be refused, 1 that something would be or that a
+    Kustomization cannot be built, 2 that the check failed.
     """
     if context.invoked_subcommand is None:
-        connection = session.connection(said)
+        connection = _of_up(session.connection(said), name)
         namespace = connection.namespace or rbac.NAMESPACE
         wanted = words((components, extra))
         found = session.run(connection, lambda opened: _looked(opened, namespace, wanted, pre=pre))
         click.echo(_shown(found, fmt or ""), nl=False)
         if not all(row.ok for row in found):
             raise errors.DifferentError("some checks failed")
+
+
+def _of_up(connection: Connection, name: str) -> Connection:
+    """Return the connection to the cluster of a ``penstock up``, if one is named."""
+    if not name:
+        return connection
+    record = state.running(state.directory_of(name))
+    if record is None:
+        raise errors.FailedError(f"`penstock up --name {name}` has just ended")
+    return dataclasses.replace(
+        connection,
+        kubeconfig=record.kubeconfig,
+        namespace=connection.namespace or record.namespace,
+    )
 
 
 async def _looked(
@@ -193,11 +215,11 @@ def repository(*, address: str, namespace: str, **said: Any) -> None:
     chosen = session.namespace(namespace, "")
     if not flags.is_url(address):
         flags.require_none(said)
-        _finish(_read(Path(address), chosen, address), request, shipped=True)
+        _finish(_read(Path(address), chosen, address), request)
         return
     with fetching.fetched(address, fetching.Wanted.of(said)) as directory:
         found = _read(directory, chosen, "the manifests")
-    _finish(found, request, shipped=True)
+    _finish(found, request)
 
 
 _ASKED: Final = ("install_namespace", "blocked", "mode", "fmt", "fix")
@@ -214,10 +236,23 @@ def check_cluster(*, fmt: str | None, **arguments: Any) -> None:
     if not found.knows_grants:
         progress.action("the cluster has no ReferenceGrants: those of an installation are assumed")
     request = Request(fmt=fmt or "", **arguments)
-    _finish(found.subjects, request, shipped=not found.knows_grants)
+    _finish(_Read(found.subjects, shipped=not found.knows_grants), request)
 
 
-def _read(directory: Path, namespace: str, name: str) -> Sequence[Subject]:
+@dataclass(frozen=True, slots=True)
+class _Read:
+    """What is to be checked, and what of a repository could not be built or is not in it.
+
+    ``shipped``: the grants that an installation begins with are assumed.
+    """
+
+    subjects: Sequence[Subject]
+    failures: Sequence[str] = ()
+    passed_over: Sequence[str] = ()
+    shipped: bool = True
+
+
+def _read(directory: Path, namespace: str, name: str) -> _Read:
     progress.action(f"reading {name}")
     found = files.read(directory)
     _note(found.unread, "files cannot be read, and are left out")
@@ -232,7 +267,8 @@ def _read(directory: Path, namespace: str, name: str) -> Sequence[Subject]:
     _note(built.failures, "builds failed; their manifests are checked as they are written")
     partial = [str(each.ref) for each in built.subjects if each.partial]
     _note(partial, "objects have variables without a known value: only references are checked")
-    return built.subjects
+    _note(built.passed_over, "Kustomizations apply what is not checked here")
+    return _Read(built.subjects, built.failures, built.passed_over)
 
 
 def _note(lines: Sequence[str], what: str) -> None:
@@ -244,20 +280,27 @@ def _note(lines: Sequence[str], what: str) -> None:
         click.echo(f"  and {len(lines) - _NOTES} more", err=True)
 
 
-def _finish(found: Sequence[Subject], request: Request, *, shipped: bool) -> None:
+def _finish(read: _Read, request: Request) -> None:
     """Judge, print, and write the grants.
 
     Raises:
-        DifferentError: something would be refused.
+        DifferentError: something would be refused, or could not be built.
     """
-    given = _shipped(request.install_namespace) if shipped else []
+    found = read.subjects
+    given = _shipped(request.install_namespace) if read.shipped else []
     grants = judge.granted(found, given)
     rules = options.Options(
         no_cross_namespace_refs=request.blocked, cross_namespace_refs=request.mode
     )
     policy = references.under(lambda namespace: grants.get(namespace, ()), rules)
     findings = judge.Judge(policy=policy).judge(found)
-    told = report.Report(checked=len(found), findings=findings, grants=judge.remedy(findings))
+    told = report.Report(
+        checked=len(found),
+        findings=findings,
+        grants=judge.remedy(findings),
+        failures=read.failures,
+        passed_over=read.passed_over,
+    )
     if request.fix != "-":
         click.echo(told.render(request.fmt), nl=False)
     if request.fix:
@@ -268,6 +311,9 @@ def _finish(found: Sequence[Subject], request: Request, *, shipped: bool) -> Non
         if told.grants and not request.fix:
             progress.action("--fix FILE writes the missing ReferenceGrants to a file for review")
         raise errors.DifferentError(f"{left} objects would be refused")
+    if read.failures:
+        progress.failure("nothing would be refused, but not all Kustomizations can be built")
+        raise errors.DifferentError("not all Kustomizations can be built")
     progress.success(f"none of {told.checked} objects would be refused")
 
 

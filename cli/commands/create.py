@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from cli import examples, kindtree, progress, reconciling, session, status
+from cli import asking, examples, kindtree, progress, reconciling, session, status
 from cli.commands import create_others, printing
 from cli.creating import appliers, flags, images, notifying, objects, sources, upserting
 from cli.creating.objects import Credentials, Row
@@ -92,7 +92,10 @@ async def _write_credentials(
     opened: session.Session, name: str, given: Credentials, values: flags.Values
 ) -> None:
     if "identity" in given.data and not values["silent"] and not values["private_key_file"]:
-        click.confirm("Have you added the deploy key to your repository", abort=True, err=True)
+        asking.require(
+            "Have you added the deploy key to your repository",
+            otherwise="nothing was created, because the key must be added to the repository first",
+        )
     progress.action("applying Secret with the credentials")
     secret = objects.secret(name, opened.namespace, given.data, labels=values["label"])
     await upserting.upsert(opened, secret)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from cli import decoding, errors, examples, kindtree, loading, output, session
+from cli import completing, decoding, errors, examples, kindtree, loading, output, session
 from cli.commands import export
 from crds import HELM_RELEASE, KUSTOMIZATION
 from crds.kind import Kind
@@ -58,7 +58,7 @@ Show = Callable[[session.Session, Any], Awaitable[str]]
 def _command(kind: Kind[Any], flag: str, what: str, show: Show) -> click.Command:
     """Return the command ``debug KIND NAME``; ``flag`` shows ``what``."""
 
-    @click.argument("name")
+    @click.argument("name", shell_complete=completing.of(kind))
     @click.option("--show-status", "status", is_flag=True, help="Print the status.")
     @click.option("--show-history", "history", is_flag=True, help="Print the history.")
     @click.option(f"--{flag}", "composed", is_flag=True, help=f"Print {what}.")

@@ -1,11 +1,10 @@
 """``penstock delete``: remove an object, after a question."""
 
-import sys
 from typing import Any
 
 import click
 
-from cli import errors, examples, kindtree, progress, session
+from cli import asking, completing, examples, kindtree, progress, session
 from cli.commands import export
 from crds.kind import Kind
 from toolkit.objects import GroupVersionKind
@@ -17,14 +16,17 @@ def delete() -> None:
 
 
 def _command(kind: Kind[Any], word: str) -> click.Command:
-    @click.argument("name")
+    @click.argument("name", shell_complete=completing.of(kind))
     @click.option("-s", "--silent", is_flag=True, help="Do not ask for confirmation.")
     @session.options
     def command(*, name: str, silent: bool, **arguments: Any) -> None:
         async def work(opened: session.Session) -> None:
             (live,) = await export.chosen(opened, kind, name)
             if not silent:
-                _confirm(kind, name)
+                asking.require(
+                    f"Are you sure you want to delete this {kind.singular}",
+                    otherwise=f"{kind.kind} {name} was not deleted",
+                )
             progress.action(f"deleting {kind.singular} {name} in {opened.namespace} namespace")
             await opened.api.delete(
                 GroupVersionKind(*kind.gvk), name, opened.namespace, uid=live["metadata"]["uid"]
@@ -38,14 +40,6 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
         help=f"Delete {kindtree.article(kind)} {kind.kind}.",
         epilog=examples.example(f"penstock delete {kindtree.spelled(kind)} apps --silent"),
     )(command)
-
-
-def _confirm(kind: Kind[Any], name: str) -> None:
-    if not sys.stdin.isatty():
-        raise errors.UsageError(
-            f"{kind.kind} {name} was not deleted: there is no terminal to confirm at; use --silent"
-        )
-    click.confirm(f"Are you sure you want to delete this {kind.singular}", abort=True, err=True)
 
 
 kindtree.attach_artifacts(delete, kindtree.attach(delete, _command))

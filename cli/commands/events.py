@@ -5,7 +5,8 @@ from typing import Any, Final
 
 import click
 
-from cli import examples, occurrences, output, selectors, session
+from cli import examples, namespaces, occurrences, output, selectors, session
+from toolkit.objects import Json
 
 _FORMATS: Final = (*output.FORMATS, "wide")
 
@@ -52,9 +53,17 @@ def events(  # noqa: PLR0913 -- one parameter per option
             lambda opened: occurrences.follow(
                 opened, query(opened), namespaces=wide, header=not no_header, fmt=fmt or ""
             ),
+            pace="follow",
         )
         return
-    shown = session.run(connection, lambda opened: occurrences.found(opened, query(opened)))
+
+    async def once(opened: session.Session) -> list[Json]:
+        found = await occurrences.found(opened, query(opened))
+        if not (found or all_namespaces):
+            await namespaces.require(opened)
+        return found
+
+    shown = session.run(connection, once)
     if fmt in output.FORMATS:
         click.echo(output.render(shown, str(fmt), single=False), nl=False)
         return

@@ -4,7 +4,18 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import errors, examples, kindtree, loading, output, session, status
+from cli import (
+    completing,
+    errors,
+    examples,
+    kindtree,
+    loading,
+    namespaces,
+    output,
+    progress,
+    session,
+    status,
+)
 from cli.commands import printing
 from crds import IMAGE_REPOSITORY
 from crds.kind import Kind
@@ -27,7 +38,7 @@ def export() -> None:
 
 
 def _command(kind: Kind[Any], word: str) -> click.Command:
-    @click.argument("name", default="")
+    @click.argument("name", default="", shell_complete=completing.of(kind))
     @click.option("--all", "everything", is_flag=True, help="All objects of the namespace.")
     @click.option(
         "-o",
@@ -76,13 +87,14 @@ async def chosen(opened: session.Session, kind: Kind[Any], name: str) -> list[Js
     """Return the named object, or all objects of the namespace.
 
     Raises:
-        UsageError: there is none.
+        UsageError: there is no object of that name, or no such namespace.
     """
     gvk = GroupVersionKind(*kind.gvk)
     if not name:
         found = await opened.api.list(gvk, opened.namespace)
         if not found:
-            raise errors.UsageError(
+            await namespaces.require(opened)
+            progress.failure(
                 f'no {kind.kind} objects found in "{opened.namespace}" namespace; '
                 "choose another one with --namespace"
             )

@@ -13,6 +13,7 @@ from apiserver.cells import shorten
 from cli import (
     age,
     columns,
+    completing,
     errors,
     examples,
     kindtree,
@@ -27,7 +28,7 @@ from cli import (
     watching,
 )
 from cli.commands import window
-from crds import ARTIFACT_GENERATOR
+from crds import ARTIFACT_GENERATOR, RECEIVER
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, dig, key_of
 
@@ -103,7 +104,7 @@ def _command(
         watch = arguments.pop("watch")
         query = _query(tuple(kinds), **arguments)
         if watch:
-            session.run(connection, lambda opened: follow(opened, query))
+            session.run(connection, lambda opened: follow(opened, query), pace="follow")
         else:
             click.echo(session.run(connection, lambda opened: once(opened, query)), nl=False)
 
@@ -112,7 +113,9 @@ def _command(
             "--show-source", is_flag=True, help="Show the source of each object."
         )(command)
     if len(kinds) == 1:
-        command = click.argument("name", default="")(command)
+        command = click.argument("name", default="", shell_complete=completing.of(kinds[0]))(
+            command
+        )
     return click.command(word, help=summary, epilog=examples.example(*example))(command)
 
 
@@ -143,7 +146,6 @@ async def once(opened: session.Session, query: Query) -> str:
 
     Raises:
         UsageError: the named object or the namespace does not exist.
-        FailedError: there is no object of the single kind.
     """
     lists = await asyncio.gather(*(_list(opened, query, kind) for kind in query.kinds))
     if not any(lists) and not query.all_namespaces:
@@ -159,7 +161,7 @@ async def once(opened: session.Session, query: Query) -> str:
             [obj for rows in lists for obj in rows], query.format, single=bool(query.name)
         )
     if not any(lists):
-        _require_some(opened, query)
+        _tell_none(opened, query)
     tables = [
         _table([(kind, obj) for obj in rows], query)
         for kind, rows in zip(query.kinds, lists, strict=True)
@@ -186,14 +188,11 @@ def _wanted(obj: Json, query: Query) -> bool:
     return query.status_selector is None or query.status_selector.matches(obj)
 
 
-def _require_some(opened: session.Session, query: Query) -> None:
-    """Tell that there is nothing; of one kind that is a failure, as for ``flux get``."""
+def _tell_none(opened: session.Session, query: Query) -> None:
+    """Tell that the list is empty, which is no failure."""
     what = "" if query.prefixed else f"{query.kinds[0].kind} "
     where = "any namespace" if query.all_namespaces else f'"{opened.namespace}" namespace'
-    text = f"no {what}objects found in {where}"
-    if not query.prefixed and query.status_selector is None:
-        raise errors.FailedError(text)
-    progress.failure(text)
+    progress.failure(f"no {what}objects found in {where}")
 
 
 def _table(rows: Sequence[tuple[kindtree.AnyKind, Json]], query: Query) -> str:
@@ -221,10 +220,19 @@ def row(
         f"{kind.singular}/{key.name}" if query.prefixed else key.name,
         *(cell(obj) for _, cell in shown),
         ready.status,
-        shorten(ready.message),
+        _message(obj, ready),
         *(_wide(obj) if query.wide else ()),
     )
     return (key.namespace, *cells) if query.all_namespaces else cells
+
+
+def _message(obj: Json, ready: status.Readiness) -> str:
+    """Return the message; on a terminal none that repeats the revision of a ready object."""
+    # The message of a Receiver is its path, which a sender needs whole.
+    text = ready.message if obj.get("kind") == RECEIVER.kind else shorten(ready.message)
+    revision = shorten(status.revision(obj))
+    well = ready.status == "True" and columns.repeats(text, revision)
+    return "" if well and table.terminal() else text
 
 
 def _wide(obj: Json) -> tuple[str, str]:
@@ -262,6 +270,7 @@ async def _follow_kind(
         "" if query.all_namespaces else opened.namespace,
         name=query.name,
         label_selector=query.label_selector,
+        patient=False,
     )
     async with aclosing(stream) as changes:
         async for change in changes:

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import errors, examples, loading, output, progress, session
+from cli import asking, examples, loading, output, progress, session
 from cli.installing import choosing
 from toolkit.kube import rbac
 from toolkit.objects import key_of
@@ -58,7 +58,7 @@ def install(*, export: bool, force: bool, **said: Any) -> None:
         await writing.ready(opened, objects)
         progress.success(f"Penstock is installed in namespace {choice.namespace}")
 
-    session.run(session.placed(connection, choice.namespace), work)
+    session.run(session.placed(connection, choice.namespace), work, pace="steps")
 
 
 @click.command("uninstall", epilog=examples.example("penstock uninstall --dry-run"))
@@ -100,12 +100,13 @@ def uninstall(
         if dry_run:
             _tell(found, wish, namespace)
             return
-        if not (silent or click.confirm(f"Remove Penstock from namespace {namespace}?", err=True)):
-            raise errors.UsageError("nothing was removed")
+        if not silent:
+            question = f"Remove Penstock from namespace {namespace}?"
+            asking.require(question, otherwise="nothing was removed")
         await removing.remove(opened, found, wish)
         progress.success("Penstock is uninstalled")
 
-    session.run(session.placed(connection, namespace), work)
+    session.run(session.placed(connection, namespace), work, pace="steps")
 
 
 def _tell(found: "removing.Survey", wish: "removing.Wish", namespace: str) -> None:

@@ -93,7 +93,7 @@ def logs(  # noqa: PLR0913 -- one parameter per option
         pods = [logsources.of_pod(opened.api, pod, extent) for pod in found]
         await _print(pods, dataclasses.replace(chosen, since=None), follow=follow)
 
-    session.run(connection, work)
+    session.run(connection, work, pace="follow" if follow else "whole")
 
 
 def _start(since: float | None, since_time: str) -> datetime | None:

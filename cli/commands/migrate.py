@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import errors, examples, loading, progress, session
+from cli import asking, errors, examples, loading, progress, session
 from cli.creating.flags import words
 from cli.installing import choosing, flux
 from toolkit.kube import rbac
@@ -120,7 +120,9 @@ def migrate(*, path: Path | None, from_flux: bool, **said: Any) -> None:
     else:
         dry_run = said["dry_run"]
         connection = session.connection(said)
-        session.run(connection, lambda opened: storing.migrate(opened, dry_run=dry_run))
+        session.run(
+            connection, lambda opened: storing.migrate(opened, dry_run=dry_run), pace="steps"
+        )
 
 
 def _require_fitting(said: dict[str, Any], *, files: bool, from_flux: bool) -> None:
@@ -150,6 +152,7 @@ def _from_flux(said: dict[str, Any]) -> None:
     session.run(
         session.placed(connection, choice.namespace),
         lambda opened: ways.go(opened, choice, wish),
+        pace="steps",
     )
 
 
@@ -185,8 +188,8 @@ def _told(found: "list[rewriting.Found]") -> int:
 
 
 def _change(found: "list[rewriting.Found]", *, silent: bool) -> None:
-    if not (silent or click.confirm("Change these files?", err=True)):
-        raise errors.UsageError("nothing was changed")
+    if not silent:
+        asking.require("Change these files?", otherwise="nothing was changed", flag="--yes")
     for file in found:
         rewriting.write(file)
         progress.success(f"{file.path} migrated")

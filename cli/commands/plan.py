@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Any, Final
 import click
 import msgspec
 
-from cli import errors, examples, loading, output, plans, progress, session, window
+from cli import completing, errors, examples, loading, output, plans, progress, session, window
 from crds import HELM_RELEASE
 from toolkit.objects import Json
 
@@ -18,7 +18,10 @@ else:
 def _planning(command: str, *, kind: str, what: str) -> click.Command:
     """Make ``diff COMMAND NAME``, where NAME is an object of the kind, or an inventory."""
 
-    @click.argument("name")
+    @click.argument(
+        "name",
+        shell_complete=completing.of(HELM_RELEASE) if kind else completing.served("inventories"),
+    )
     @click.option("--revision", default="", help="Plan this stored revision, not the current.")
     @click.option(
         "-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format."

@@ -4,7 +4,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import examples, kindtree, loading, output, progress, session, terminal
+from cli import completing, examples, kindtree, loading, output, progress, session, terminal
 from crds import IMAGE_UPDATE_AUTOMATION
 from toolkit.objects import Json
 
@@ -21,7 +21,7 @@ def preview() -> None:
 
 
 @click.command("automation", epilog=examples.example("penstock preview automation shop"))
-@click.argument("name")
+@click.argument("name", shell_complete=completing.of(IMAGE_UPDATE_AUTOMATION))
 @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format.")
 @session.options
 def automation(*, name: str, fmt: str | None, **arguments: Any) -> None:

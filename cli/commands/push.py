@@ -111,4 +111,4 @@ def _push(said: dict[str, Any]) -> "pushing.Pushed":
         return pushed
 
     with files as content:
-        return session.run_offline(work())
+        return session.run_offline(work(), **flags.limit(said))

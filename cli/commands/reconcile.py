@@ -7,7 +7,7 @@ from typing import Any, Final
 
 import click
 
-from cli import examples, kindtree, origins, reconciling, session, status
+from cli import completing, examples, kindtree, origins, reconciling, session, status
 from crds import HELM_RELEASE
 from crds.kind import Kind
 from toolkit.objects import ObjectKey
@@ -34,7 +34,7 @@ def _command(kind: Kind[Any], word: str) -> click.Command:
 
         session.run(connection, work)
 
-    function = click.argument("name")(session.options(command))
+    function = click.argument("name", shell_complete=completing.of(kind))(session.options(command))
     for option, (_, summary) in _ASKING.items() if kind is HELM_RELEASE else ():
         function = click.option(f"--{option}", is_flag=True, help=summary)(function)
     if kindtree.APPLIERS in kind.categories or origins.made_from_others(kind):

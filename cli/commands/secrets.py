@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from cli import examples, loading, output, session, table
+from cli import examples, loading, namespaces, output, session, table
 from toolkit.objects import Json, dig, key_of
 
 if TYPE_CHECKING:
@@ -46,7 +46,10 @@ def secrets(
     """
 
     async def work(opened: session.Session) -> list[Json]:
-        return await _decrypted(opened.api, "" if all_namespaces else opened.namespace)
+        found = await _decrypted(opened.api, "" if all_namespaces else opened.namespace)
+        if not (found or all_namespaces):
+            await namespaces.require(opened)
+        return found
 
     found = session.run(session.connection(arguments), work)
     if fmt:

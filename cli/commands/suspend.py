@@ -4,7 +4,7 @@ from typing import Any
 
 import click
 
-from cli import errors, examples, kindtree, progress, reconciling, session, status
+from cli import completing, errors, examples, kindtree, progress, reconciling, session, status
 from crds.kind import Kind
 from toolkit.kube import errors as kube_errors
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
@@ -21,7 +21,7 @@ def resume() -> None:
 
 
 def _suspend_command(kind: Kind[Any], word: str) -> click.Command:
-    @click.argument("names", nargs=-1)
+    @click.argument("names", nargs=-1, shell_complete=completing.of(kind))
     @click.option("--all", "everything", is_flag=True, help="All objects of the namespace.")
     @session.options
     def command(**arguments: Any) -> None:
@@ -48,7 +48,7 @@ def _suspend_command(kind: Kind[Any], word: str) -> click.Command:
 
 
 def _resume_command(kind: Kind[Any], word: str) -> click.Command:
-    @click.argument("names", nargs=-1)
+    @click.argument("names", nargs=-1, shell_complete=completing.of(kind))
     @click.option("--all", "everything", is_flag=True, help="All objects of the namespace.")
     @click.option("--wait/--no-wait", default=True, help="Wait until the object is ready.")
     @session.options
@@ -66,7 +66,7 @@ def _resume_command(kind: Kind[Any], word: str) -> click.Command:
                 if wait and not status.static(obj):
                     awaited.append(key)
             for key in awaited:
-                await reconciling.wait(opened, kind, key)
+                await reconciling.wait(opened, kind, key, reconciling.Goal(begun=True))
 
         session.run(connection, work)
 

@@ -5,7 +5,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import examples, kindtree, loading, output, session, terminal
+from cli import completing, examples, kindtree, loading, output, session, terminal
+from crds import ARTIFACT_GENERATOR
 from crds.kind import Kind
 from toolkit.objects import GroupVersionKind, Json, ObjectRef
 
@@ -24,7 +25,7 @@ def tree() -> None:
 
 
 def _command(kind: Kind[Any], word: str) -> click.Command:
-    @click.argument("name")
+    @click.argument("name", shell_complete=completing.of(kind))
     @click.option("--compact", is_flag=True, help="Show only objects of Flux's kinds.")
     @click.option(
         "-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format."
@@ -86,7 +87,7 @@ def _remarks(node: Json) -> Iterator[str]:
 
 
 @click.command("generator", epilog=examples.example("penstock tree artifact generator apps"))
-@click.argument("name")
+@click.argument("name", shell_complete=completing.of(ARTIFACT_GENERATOR))
 @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format.")
 @session.options
 def generator(*, name: str, fmt: str | None, **arguments: Any) -> None:

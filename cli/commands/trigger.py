@@ -13,15 +13,20 @@ from typing import Any, Final, get_args
 
 import click
 
-from cli import age, errors, examples, kindtree, reconciling, session
+from cli import age, completing, errors, examples, kindtree, reconciling, session
+from cli.stack import state
 from cli.triggering import issuing, proof, sending
 from cli.triggering.proof import Proof, Request
 from crds import RECEIVER
 from crds.notification_receiver import ReceiverType
+from toolkit.kube import config
+from toolkit.kube.errors import KubeConfigError
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
 
 _SECRET: Final = GroupVersionKind("", "v1", "Secret")
 _STANDARD_INPUT: Final = "-"
+_FORWARDED: Final = "http://127.0.0.1:9292"
+"""Where `kubectl port-forward` puts the Receivers of an installation, by the documentation."""
 _BRACES: Final = ("{", "[")
 
 
@@ -40,15 +45,15 @@ def trigger() -> None:
         "  --address https://hooks.example.com",
     ),
 )
-@click.argument("name")
+@click.argument("name", shell_complete=completing.of(RECEIVER))
 @click.option(
     "--address",
     "--url",
     "address",
-    default="http://127.0.0.1:9292",
-    show_default=True,
+    default="",
     metavar="URL",
-    help="Address of the Receivers.",
+    help="Address of the Receivers. The default is that of the local `penstock up` if it runs for "
+    f"this cluster, else {_FORWARDED}.",
 )
 @click.option("--event", default="push", show_default=True, help="Name of the event.")
 @click.option(
@@ -125,16 +130,30 @@ def receiver(*, name: str, address: str, payload: str | None, **said: Any) -> No
     async def alone() -> None:
         key = ObjectKey(session.offline_namespace(connection), name)
         own = replace(first, oidc=await issuing.token(identity, first.kind))
-        await sending.send(name, address, proof.offline(key, own, body), patience)
+        where = address or _local() or _FORWARDED
+        await sending.send(name, where, proof.offline(key, own, body), patience)
 
     async def work(opened: session.Session) -> None:
         request = await _asked(opened, name, first, identity, body)
-        await sending.send(name, address, request, patience)
+        where = address or _local(opened.api.server) or _FORWARDED
+        await sending.send(name, where, request, patience)
 
     if first.token or first.kind == proof.SECRETLESS:
-        session.run_offline(alone())
+        session.run_offline(alone(), seconds=connection.timeout)
     else:
         session.run(connection, work)
+
+
+def _local(server: str = "") -> str:
+    """Return the address of the Receivers of the local ``penstock up``, if it runs for a server."""
+    record = state.running(state.default_directory())
+    if record is None:
+        return ""
+    try:
+        of_record = config.from_environment(record.kubeconfig).server
+    except KubeConfigError:
+        return ""
+    return record.addresses.get("receivers", "") if server in {"", of_record} else ""
 
 
 async def _asked(

@@ -14,12 +14,19 @@ from cli.stack.probing import Probe
 from toolkit.kube import rbac
 
 if TYPE_CHECKING:
+    from cli.installing import beside
     from cli.stack import cluster, stack
     from cli.stack import up as running
 else:
+    beside = loading.Later("cli.installing.beside")
     stack = loading.Later("cli.stack.stack")
     running = loading.Later("cli.stack.up")
 
+_NAME = click.option(
+    "--name",
+    default="",
+    help="Name of the `penstock up`, wherever its state directory is.",
+)
 _STATE = click.option(
     "--state",
     "directory",
@@ -113,14 +120,15 @@ def up(  # noqa: PLR0913 -- one parameter per option
         running.detach(command_line(settings), settings.directory, report=relay)
     else:
         with errors.ungrouped():
-            asyncio.run(running.run(settings, ready=_tell))
+            asyncio.run(running.run(settings, require_free=beside.require_free, ready=_tell))
 
 
 @click.command("down", epilog=examples.example("penstock down"))
+@_NAME
 @_STATE
-def down(directory: Path | None) -> None:
+def down(directory: Path | None, name: str) -> None:
     """Stop everything that `penstock up` started, including the embedded control plane."""
-    home = directory or state.default_directory()
+    home = _home(directory, name)
     if running.down(home):
         progress.success("stopped")
     else:
@@ -129,10 +137,11 @@ def down(directory: Path | None) -> None:
 
 @click.command("status", epilog=examples.example("penstock status"))
 @click.option("-o", "--output", "fmt", type=click.Choice(("json", "yaml")), help="Output format.")
+@_NAME
 @_STATE
-def status(directory: Path | None, *, fmt: str | None) -> None:
+def status(directory: Path | None, name: str, *, fmt: str | None) -> None:
     """Show what `penstock up` runs; exit code 1 if nothing."""
-    home = directory or state.default_directory()
+    home = _home(directory, name)
     record = state.running(home)
     if record is None:
         raise errors.FailedError(f"nothing runs in {home}; `penstock up` starts it")
@@ -144,16 +153,26 @@ def status(directory: Path | None, *, fmt: str | None) -> None:
     if fmt:
         processes = [dict(zip(("name", "pid", "log"), row, strict=True)) for row in rows]
         told = {
+            "name": record.name,
             "phase": record.phase,
             "namespace": record.namespace,
             "kubeconfig": record.kubeconfig,
             "processes": processes,
+            "addresses": record.addresses,
         }
         click.echo(output.encode(told, fmt), nl=False)
         return
     click.echo(table.render(("PROCESS", "PID", "LOG"), rows, show_header=True))
+    if record.addresses:
+        click.echo(table.render(("SERVES", "ADDRESS"), record.addresses.items(), show_header=True))
     click.echo(f"{record.phase}, namespace {record.namespace}")
     click.echo(f"export KUBECONFIG={shlex.quote(record.kubeconfig)}")
+
+
+def _home(directory: Path | None, name: str) -> Path:
+    if directory and name:
+        raise errors.UsageError("--name and --state exclude each other")
+    return directory or (state.directory_of(name) if name else state.default_directory())
 
 
 def component_flags(pairs: tuple[str, ...]) -> Mapping[str, list[str]]:
@@ -193,8 +212,11 @@ def command_line(settings: "running.Settings") -> list[str]:
     ]
 
 
-def _tell(chosen: "cluster.Cluster") -> None:
+def _tell(chosen: "cluster.Cluster", addresses: Mapping[str, str]) -> None:
     progress.success("Penstock is running; Ctrl-C or `penstock down` stops it")
+    if "receivers" in addresses:
+        progress.success(f"Receivers are at {addresses['receivers']}")
+    progress.success("`penstock status` shows its processes and all addresses")
     click.echo(f"export KUBECONFIG={shlex.quote(str(chosen.kubeconfig))}")
     if chosen.directory:
         folder = Path(chosen.kubectl).parent

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any, Final
 
 import click
 
-from cli import examples, loading, namespaces, output, progress, session, window
+from cli import completing, examples, loading, namespaces, output, progress, session, window
 from toolkit.objects import Json, dig
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ _FORMATS: Final = (*output.FORMATS, "wide")
 def listing(plural: str, what: str) -> click.Command:
     """Make ``get PLURAL [NAME]``."""
 
-    @click.argument("name", default="")
+    @click.argument("name", default="", shell_complete=completing.served(plural))
     @click.option("--no-header", is_flag=True, help="Do not print the header.")
     @click.option("-o", "--output", "fmt", type=click.Choice(_FORMATS), help="Output format.")
     @click.option(

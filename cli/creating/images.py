@@ -61,6 +61,7 @@ REPOSITORY: Final = Row(
             at="certSecretRef",
             also=("cert-ref",),
         ),
+        Flag(name="insecure", at="insecure", type=bool, help="Allow a registry without TLS."),
         Flag(
             name="scan-timeout",
             at="timeout",

@@ -48,11 +48,17 @@ def manifest(row: Row, name: str, namespace: str, values: Values) -> Json:
     if row.finish:
         row.finish(values, spec)
     return {
-        "apiVersion": row.kind.api_version,
+        "apiVersion": _version(row.kind),
         "kind": row.kind.kind,
         "metadata": metadata(name, namespace, values.get("label") or ()),
         "spec": spec,
     }
+
+
+def _version(kind: Kind[Any]) -> str:
+    """Return the newest version that Flux has, too: the manifest can go to either."""
+    current = (old.version for old in kind.older if old.current)
+    return f"{kind.group}/{next(current, kind.version)}"
 
 
 def metadata(name: str, namespace: str, pairs: Iterable[str]) -> Json:

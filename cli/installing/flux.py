@@ -57,3 +57,9 @@ def is_replaced(controller: str) -> bool:
     Two controllers of one kind undo each other's work, so an unknown one counts as replaced.
     """
     return _KNOWN.issuperset(CONTROLLERS.get(controller, ()))
+
+
+def competes(deployment: Json) -> bool:
+    """Tell whether a Deployment, of Flux or of Penstock, runs and reconciles our kinds."""
+    running = bool(dig(deployment, "spec", "replicas", default=1))
+    return running and is_replaced(component(deployment))

@@ -4,11 +4,11 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from collections.abc import Set as AbstractSet
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Final
 
 from certs import injection
-from cli import errors
+from cli import errors, progress, sole
 from cli.installing import components, manifests, readiness, writing
 from cli.installing.cluster import DEPLOYMENT, listed
 from crds import KINDS
@@ -18,6 +18,8 @@ from toolkit.objects import Json, dig, key_of, ref_of
 
 OLDEST: Final = (1, 33)
 """Kubernetes' version, major and minor, that an installation needs at least."""
+_NOBODY: Final = "nobody is asked"
+_UNREGISTERED: Final = "not registered"
 _REVIEWS: Final = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
 _VERSION: Final = "app.kubernetes.io/version"
 _NUMBERS: Final = re.compile(r"v?(\d+)\.(\d+)")
@@ -61,6 +63,14 @@ async def require_suitable(api: Client) -> None:
 
 async def after(api: Client, namespace: str, wanted: Sequence[str] = ()) -> list[Finding]:
     """Tell how the installation in the namespace is; the ``wanted`` processes must be there."""
+    holder = await sole.holder(api, mine="", report=progress.waiting)
+    if holder:
+        asked = [await _gate(api), await _aggregated(api)]
+        return [
+            Finding(check="processes", ok=True, message=f"run by {sole.named(holder)}"),
+            await _definitions(api),
+            *(row if row.ok else _without_gate(row) for row in asked),
+        ]
     return [
         *await _deployments(api, namespace, wanted),
         *await _left_over(api, namespace),
@@ -68,6 +78,13 @@ async def after(api: Client, namespace: str, wanted: Sequence[str] = ()) -> list
         await _gate(api),
         await _aggregated(api),
     ]
+
+
+def _without_gate(row: Finding) -> Finding:
+    """Return what is not registered as chosen: ``up`` with a kubeconfig needs ``--gate`` for it."""
+    chosen = row.message in {_NOBODY, _UNREGISTERED}
+    message = f"{row.message}: `penstock up` was started without --gate"
+    return replace(row, ok=True, message=message, remedy="") if chosen else row
 
 
 async def versions(api: Client, namespace: str) -> dict[str, str]:
@@ -209,7 +226,7 @@ async def _gate(api: Client) -> Finding:
     return Finding(
         check="admission",
         ok=bool(webhooks),
-        message=f"the API server asks {webhooks} webhooks" if webhooks else "nobody is asked",
+        message=f"the API server asks {webhooks} webhooks" if webhooks else _NOBODY,
         remedy=""
         if webhooks
         else "the process webhook registers itself once it serves: see its log, and whether "
@@ -231,7 +248,7 @@ async def _aggregated(api: Client) -> Finding:
 
 def _told(found: Sequence[Json], unready: Sequence[Json]) -> str:
     if not found:
-        return "not registered"
+        return _UNREGISTERED
     if not unready:
         return f"{key_of(found[0]).name} available"
     row = next(_conditions(unready[0], "Available"), {})

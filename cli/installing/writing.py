@@ -9,7 +9,7 @@ import asyncio
 from collections.abc import Iterable, Sequence
 from typing import Final
 
-from cli import errors, progress, session, watching
+from cli import errors, progress, session, sole, watching
 from cli.installing import flux, manifests, readiness
 from cli.installing.cluster import DEPLOYMENT, POD, listed
 from cli.stack import install
@@ -31,9 +31,10 @@ async def require_free(
     The Kustomization ``keeper`` may apply them; return whether it does.
 
     Raises:
-        UsageError: Flux's controllers exist, Penstock is in another namespace, or Git applies the
-            installation.
+        UsageError: Flux's controllers exist, Penstock is in another namespace, Git applies the
+            installation, or a ``penstock up`` runs.
     """
+    await sole.require_no_other(api, report=progress.waiting)
     return judge(await listed(api, DEPLOYMENT, label_selector=flux.SELECTOR), choice, keeper)
 
 
@@ -44,7 +45,7 @@ def judge(
     kept = False
     for found in deployments:
         key, ours = key_of(found), flux.is_ours(found)
-        if not ours and _competes(found):
+        if not ours and flux.competes(found):
             raise errors.UsageError(
                 f"Deployment {key} of Flux reconciles the same objects: take over with `penstock "
                 "migrate --from-flux`, or scale it to 0 replicas or delete it, or use --force"
@@ -64,11 +65,6 @@ def judge(
                 "uninstall it there first, or use --force"
             )
     return kept
-
-
-def _competes(deployment: Json) -> bool:
-    running = bool(dig(deployment, "spec", "replicas", default=1))
-    return running and flux.is_replaced(flux.component(deployment))
 
 
 def _applier(obj: Json) -> ObjectKey | None:

@@ -7,7 +7,7 @@ the others, which otherwise share the files of the first one.
 
 from collections import deque
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Final
 
@@ -83,7 +83,7 @@ async def offline(request: Request, namespace: str, seconds: float) -> list[Unit
 async def _live(opened: session.Session, raw: Json) -> Json:
     """Return a Kustomization with its status in the cluster, if it exists there."""
     key = key_of(raw)
-    place = session.Session(api=opened.api, namespace=key.namespace, timeout=opened.timeout)
+    place = replace(opened, namespace=key.namespace)
     try:
         live = await kustomization.live(place, key.name)
     except errors.UsageError:

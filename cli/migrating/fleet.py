@@ -13,6 +13,7 @@ from crds import KINDS
 from toolkit.kube.options import Options
 from toolkit.objects import Json, dig, key_of, ref_of
 from toolkit.policy import references
+from webhooks.validation import verdict
 
 _VERSIONS: Final = {
     kind.crd_name: frozenset({kind.version, *(old.version for old in kind.older)}) for kind in KINDS
@@ -82,8 +83,9 @@ def refused(request: Request) -> Iterator[Finding]:
     for group in alike.values():
         first, more = group[0], f" (and {len(group) - 1} more)" if len(group) > 1 else ""
         reference = first.target is not None
+        blocks = not request.grants if reference else first.rule == verdict.UNREADABLE.name
         yield Finding(
-            result="blocking" if reference and not request.grants else "warning",
+            result="blocking" if blocks else "warning",
             check="references" if reference else "validation",
             object=f"{first.subject.ref}{more}",
             message=f"{first.field}: no ReferenceGrant allows '{first.target}'"

@@ -6,7 +6,7 @@ from typing import Final, Literal
 
 import click
 
-from cli import errors, progress, session
+from cli import asking, errors, progress, session
 from cli.installing.manifests import Choice
 from cli.migrating import findings, finishing, moving, preflight, survey
 from cli.migrating.findings import Finding
@@ -119,5 +119,5 @@ def _tell(found: list[Finding], book: Book, wish: Wish) -> None:
 
 
 def _confirm(question: str, wish: Wish) -> None:
-    if not (wish.silent or click.confirm(question, err=True)):
-        raise errors.UsageError("nothing was changed")
+    if not wish.silent:
+        asking.require(question, otherwise="nothing was changed")

@@ -6,17 +6,18 @@ applied.
 """
 
 import asyncio
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any, Final
 
 import yaml
 
 from apiserver import registration
-from cli import errors, session, watching
+from cli import errors, session, sole, watching
 from crds import REFERENCE_GRANT
 from toolkit.kube import client
 from toolkit.kube.errors import NotFoundError
+from toolkit.kube.leaderelection import LEASE
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, dig
 from webhooks import configuration
 
@@ -32,6 +33,8 @@ KEYS: Final = ROOT / "deploy" / "components" / "decryption" / "rbac.yaml"
 """For the gate on this machine, which can verify its callers."""
 WINDOW: Final = ROOT / "deploy" / "base" / "apiserver" / "rbac.yaml"
 POLICY: Final = ROOT / "deploy" / "base" / "policy" / "installed"
+DISTRIBUTION: Final = ROOT / "deploy" / "base" / "distribution"
+_PART_OF: Final = "app.kubernetes.io/part-of"
 SHARED: Final = "flux-system"
 """The namespace whose sources are shared as well, because repositories for Flux have them there."""
 ESTABLISHED_WITHIN: Final = 30.0
@@ -49,20 +52,32 @@ async def install(api: client.Client, *, namespace: str, accounts: Iterable[str]
         DeadlineError: a CRD was not established in time.
     """
     definitions, accounts = manifests(CRDS), tuple(accounts)
+    shown = [_for_flux(obj, definitions) for obj in manifests(DISTRIBUTION)]
     rbac = [*manifests(RBAC), *_documents(GATE), *_documents(WINDOW)]
     if configuration.NAME in accounts:
         rbac += _documents(KEYS)
     rights = [in_namespace(obj, namespace) for obj in rbac]
     fresh = await is_fresh(api, namespace)
     with errors.ungrouped():
-        await apply_all(api, [*definitions, _namespace(namespace)])
+        await apply_all(api, [*definitions, *shown, _namespace(namespace)])
         await apply_all(api, [*rights, *_keeper(namespace, accounts)])
-    await established(api, [str(dig(crd, "metadata", "name")) for crd in definitions])
+    await established(api, [str(dig(crd, "metadata", "name")) for crd in (*definitions, *shown)])
     api.mapper.invalidate()
     if fresh:  # Objects that a user has deleted since stay deleted.
         with errors.ungrouped():
             await grant(api, {namespace, SHARED})
     return f"{len(definitions)} kinds, namespace {namespace}, {len(rights)} RBAC objects"
+
+
+def _for_flux(definition: Json, known: Sequence[Json]) -> Json:
+    """Return the definition that ``flux check`` and ``flux migrate`` find, with its labels.
+
+    They look for a label that the kinds do not have, because ``flux uninstall`` deletes whatever
+    has it.
+    """
+    labels = {**dig(known[0], "metadata", "labels", default={}), _PART_OF: "flux"}
+    labels.pop("app.kubernetes.io/component", None)
+    return {**definition, "metadata": {**definition["metadata"], "labels": labels}}
 
 
 async def is_fresh(api: client.Client, namespace: str) -> bool:
@@ -138,7 +153,7 @@ def _namespace(name: str) -> Json:
 
 
 def _keeper(namespace: str, accounts: Iterable[str]) -> list[Json]:
-    """Return a service account that may only request tokens of the named ones."""
+    """Return a service account that may request tokens of the named ones, and hold one Lease."""
     rbac = "rbac.authorization.k8s.io"
     # Without these labels `penstock uninstall` would take the objects for those of a user.
     labels = {"app.kubernetes.io/part-of": "penstock", "app.kubernetes.io/component": KEEPER}
@@ -155,7 +170,14 @@ def _keeper(namespace: str, accounts: Iterable[str]) -> list[Json]:
                     "resources": ["serviceaccounts/token"],
                     "resourceNames": sorted({*accounts, KEEPER}),
                     "verbs": ["create"],
-                }
+                },
+                {"apiGroups": [LEASE.group], "resources": ["leases"], "verbs": ["create"]},
+                {
+                    "apiGroups": [LEASE.group],
+                    "resources": ["leases"],
+                    "resourceNames": [sole.NAME],
+                    "verbs": ["get", "update"],
+                },
             ],
         },
         {

@@ -161,6 +161,18 @@ class Stack:
         """``host:port`` under which events are taken."""
         return self._neighbours().events
 
+    def addresses(self) -> dict[str, str]:
+        """Return the URLs of what this stack serves to others: for people, by what it is."""
+        found: dict[str, str] = {}
+        for replica in self._running.values():
+            component, ports = replica.component, replica.ports
+            if component.takes_events:
+                found.setdefault("receivers", f"http://127.0.0.1:{ports.hooks}")
+            if component.stores_artifacts:
+                found.setdefault("artifacts", f"http://127.0.0.1:{ports.storage}")
+            found[f"metrics of {replica.name}"] = f"http://127.0.0.1:{ports.metrics}/metrics"
+        return found
+
     @property
     def plan_addresses(self) -> Mapping[str, str]:
         """``host:port`` of those that make plans, by component: of each the first one."""

@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Final
+from urllib.parse import quote
 
 from cli import errors
 
@@ -23,23 +24,63 @@ _LOCK: Final = "up.lock"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """The state of a supervisor; ``processes`` maps names to process ids."""
+    """The state of a supervisor; ``processes`` maps names to process ids.
+
+    ``addresses`` maps what is served to its URL, such as ``receivers``.
+    """
 
     pid: int
     kubeconfig: str
     namespace: str
     phase: str
+    name: str = "default"
     processes: dict[str, int] = field(default_factory=dict)
+    addresses: dict[str, str] = field(default_factory=dict)
     failure: str = ""
 
 
 def default_directory() -> Path:
     """Return ``PENSTOCK_STATE``, else ``penstock`` in the user's state directory (XDG)."""
     chosen = os.environ.get(VARIABLE)
-    if chosen:
-        return Path(chosen)
-    home = os.environ.get("XDG_STATE_HOME") or str(Path.home() / ".local" / "state")
-    return Path(home) / "penstock"
+    return Path(chosen) if chosen else _home() / "penstock"
+
+
+def directory_of(name: str) -> Path:
+    """Return the state directory of the ``penstock up`` that runs under a name.
+
+    Raises:
+        UsageError: none does.
+    """
+    try:
+        found = Path(_pointer(name).read_text())
+    except OSError:
+        found = default_directory()
+    record = running(found)
+    if record is None or record.name != name:
+        raise errors.UsageError(
+            f"no `penstock up --name {name}` runs here; --state names its directory"
+        )
+    return found
+
+
+@contextmanager
+def named(name: str, state: Path) -> Iterator[None]:
+    """Let ``directory_of`` find a state directory for the time of the block."""
+    pointer = _pointer(name)
+    pointer.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    pointer.write_text(str(state.absolute()))
+    try:
+        yield
+    finally:
+        pointer.unlink(missing_ok=True)
+
+
+def _home() -> Path:
+    return Path(os.environ.get("XDG_STATE_HOME") or Path.home() / ".local" / "state")
+
+
+def _pointer(name: str) -> Path:
+    return _home() / "penstock-names" / quote(name, safe="")
 
 
 @contextmanager

@@ -11,13 +11,15 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Coroutine, Sequence
-from dataclasses import dataclass, field
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import asynccontextmanager
+from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import Any, Final
+from typing import Any, Final, Protocol
 
-from cli import errors
+from cli import errors, sole
 from cli.stack import cluster, install, stack, state
+from toolkit.kube import client, config
 
 _REFRESH: Final = 1.0
 _LOOK: Final = 0.1
@@ -35,9 +37,28 @@ class Settings:
     options: stack.Options = field(default_factory=stack.Options)
 
 
-async def run(settings: Settings, *, ready: Callable[[cluster.Cluster], None]) -> None:
+class Require(Protocol):
+    """Refuses a cluster in which something else reconciles the same objects."""
+
+    async def __call__(
+        self,
+        api: client.Client,
+        *,
+        embedded: bool,
+        gate: bool,
+        mine: str,
+        report: Callable[[str], None],
+    ) -> None:
+        """Raise the refusal."""
+
+
+Ready = Callable[[cluster.Cluster, Mapping[str, str]], None]
+"""Is called with the cluster and the addresses of what is served in it."""
+
+
+async def run(settings: Settings, *, require_free: Require, ready: Ready) -> None:
     """Run until SIGINT or SIGTERM; ``ready`` is called once everything is up."""
-    await interruptible(_run(settings, ready))
+    await interruptible(_run(settings, require_free, ready))
 
 
 async def interruptible(work: Coroutine[Any, Any, None]) -> bool:
@@ -53,9 +74,9 @@ async def interruptible(work: Coroutine[Any, Any, None]) -> bool:
     return False
 
 
-async def _run(settings: Settings, ready: Callable[[cluster.Cluster], None]) -> None:
+async def _run(settings: Settings, require_free: Require, ready: Ready) -> None:
     directory, options = settings.directory, settings.options
-    with state.exclusive(directory):
+    with state.exclusive(directory), state.named(settings.name, directory):
         record(settings, phase="starting")
         try:
             async with (
@@ -65,13 +86,42 @@ async def _run(settings: Settings, ready: Callable[[cluster.Cluster], None]) -> 
                     name=settings.name,
                     report=options.report,
                 ) as chosen,
-                stack.start(chosen.kubeconfig, state=directory, options=options) as running,
+                _running(settings, require_free, chosen) as running,
+                _claimed(settings, running),
             ):
-                ready(chosen)
+                ready(chosen, running.addresses())
                 await keep_record(settings, running, chosen)
         finally:
             state.clear(directory)
             stack.forget(directory)
+
+
+@asynccontextmanager
+async def _running(
+    settings: Settings, require_free: Require, chosen: cluster.Cluster
+) -> AsyncIterator[stack.Stack]:
+    options = replace(settings.options, context=chosen.context)
+    admin = config.from_environment(str(chosen.kubeconfig), context=chosen.context)
+    async with client.Client.open(admin) as api:
+        await require_free(
+            api,
+            embedded=chosen.directory is not None,
+            gate=options.components == stack.EVERYTHING,
+            mine=sole.identity(settings.directory),
+            report=options.report,
+        )
+    async with stack.start(chosen.kubeconfig, state=settings.directory, options=options) as running:
+        yield running
+
+
+@asynccontextmanager
+async def _claimed(settings: Settings, running: stack.Stack) -> AsyncIterator[None]:
+    """Tell others in the cluster, for the time of the block, that this ``up`` runs."""
+    keeper = running.layout.kubeconfig(install.KEEPER)
+    async with client.Client.open(config.from_environment(str(keeper))) as api:
+        mine = sole.identity(settings.directory)
+        async with sole.held(api, settings.options.namespace, mine=mine):
+            yield
 
 
 async def keep_record(settings: Settings, running: stack.Stack, chosen: cluster.Cluster) -> None:
@@ -80,7 +130,13 @@ async def keep_record(settings: Settings, running: stack.Stack, chosen: cluster.
     while True:
         pids = running.pids()
         if pids != written:
-            record(settings, phase="ready", kubeconfig=chosen.kubeconfig, pids=pids)
+            record(
+                settings,
+                phase="ready",
+                kubeconfig=chosen.kubeconfig,
+                pids=pids,
+                addresses=running.addresses(),
+            )
             written = pids
         await asyncio.sleep(_REFRESH)
 
@@ -91,6 +147,7 @@ def record(
     phase: str,
     kubeconfig: Path | None = None,
     pids: dict[str, int] | None = None,
+    addresses: dict[str, str] | None = None,
 ) -> None:
     """Write the record for ``penstock status`` and ``down``."""
     state.write(
@@ -100,7 +157,9 @@ def record(
             kubeconfig=str(kubeconfig or settings.kubeconfig or ""),
             namespace=settings.options.namespace,
             phase=phase,
+            name=settings.name,
             processes=pids or {},
+            addresses=addresses or {},
         ),
     )
 

@@ -58,7 +58,7 @@ async def send(name: str, address: str, request: Request, patience: Patience) ->
         ) from exc
     except TimeoutError as exc:
         raise errors.DeadlineError(
-            f"the request was not accepted within {patience.timeout:g} s (--timeout): {_REMEDY}"
+            f"the request was not accepted within {patience.timeout:g}s (--timeout): {_REMEDY}"
         ) from exc
     if status >= 300:
         raise errors.FailedError(

@@ -15,9 +15,9 @@ from crds import KINDS
 OURS: Final = "penstock"
 """Names the versions that Penstock stores."""
 _STORED: Final = {(kind.group, kind.kind): kind.version for kind in KINDS if kind.older}
-_NOTIFYING: Final = dict.fromkeys(
-    [("notification.toolkit.fluxcd.io", kind) for kind in ("Alert", "Provider")], "v1beta3"
-)
+_NOTIFYING: Final = {
+    (kind.group, kind.kind): old.version for kind in KINDS for old in kind.older if old.current
+}
 _IMAGES: Final = dict.fromkeys((key for key in _STORED if key[0].startswith("image.")), "v1beta2")
 _FLUX: Final = {**_STORED, **_NOTIFYING}
 TABLES: Final[Mapping[str, Mapping[tuple[str, str], str]]] = MappingProxyType(

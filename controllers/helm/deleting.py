@@ -8,21 +8,17 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-import msgspec
-
-from controllers.applying import deleting
+from controllers.applying import deleting, homes
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.identity import Identities
+from controllers.helm.running import uninstalling
 from controllers.helm.running.draft import Draft, Pass
 from controllers.helm.running.engine import Target
 from controllers.helm.running.memory import Memory
 from controllers.helm.running.records import Records
 from controllers.helm.running.uninstalling import Uninstaller
 from controllers.helm.templates import Templates
-from crds.helm_status import HelmReleaseStatus
 from toolkit import inventory
-from toolkit.errors import StalledError
-from toolkit.objects import ObjectRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +51,7 @@ class HelmReleaseFinalizer:
 
     async def _uninstall(self, draft: Draft) -> None:
         status = draft.obj.status
-        going = _inventory(status)
+        going = uninstalling.listed(status)
         if not (status.storage_namespace or going):
             return
         async with AsyncExitStack() as until_gone:
@@ -79,17 +75,5 @@ class HelmReleaseFinalizer:
             namespace="",
             storage_namespace=draft.obj.status.storage_namespace,
             followed=way.cluster is self.clusters.local,
+            keeps=homes.kept(draft.obj, self.identities.installed.namespace),
         )
-
-
-def _inventory(status: HelmReleaseStatus) -> tuple[ObjectRef, ...]:
-    """Return the objects in ``status.inventory``.
-
-    After the uninstallation these are the objects that are still being deleted. Entries that cannot
-    be decoded are ignored, so that they do not block the deletion of the HelmRelease.
-    """
-    listed = status.inventory
-    try:
-        return inventory.decode(msgspec.to_builtins(listed.entries) if listed else ())
-    except StalledError:
-        return ()

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from controllers import grants
-from controllers.applying import dependencies
+from controllers.applying import dependencies, homes
 from controllers.applying.accounts import Accounts
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.dependencies import Gate
@@ -25,7 +25,7 @@ from controllers.helm.deciding.outcomes import CLEARED
 from controllers.helm.deciding.states import Desired
 from controllers.helm.inputs import Inputs
 from controllers.helm.owners import Owners
-from controllers.helm.running import memory, opening
+from controllers.helm.running import memory, opening, uninstalling
 from controllers.helm.running.draft import Draft, Pass
 from controllers.helm.running.engine import Target
 from controllers.helm.running.memory import Memory
@@ -184,6 +184,7 @@ class HelmReleaseReconciler:
                 namespace=targets.release_namespace(obj),
                 storage_namespace=targets.storage_namespace(obj),
                 followed=self._followed(cluster),
+                keeps=homes.kept(obj, self.identities.installed.namespace),
             ),
             source=source,
             charts=self.charts,
@@ -220,6 +221,10 @@ class HelmReleaseReconciler:
                 "release target configuration changed (%s): running uninstall for current release",
                 why,
             )
+            if why == targets.CHART and work.cluster is self.clusters.local:
+                # The chart belongs to the source, which users without rights here may change.
+                gone = uninstalling.listed(work.obj.status)
+                await uninstalling.require_allowed(work.target.client, gone, why=why)
             going = await self.uninstaller.uninstall(work.draft, work.target, work.cluster)
             draft.note({"history": None, "storageNamespace": None, **dict.fromkeys(CLEARED)})
             self.memory.forget(draft.rec.key)

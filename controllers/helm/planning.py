@@ -22,7 +22,7 @@ from typing import Any, Final
 
 import msgspec
 
-from controllers.applying import redaction
+from controllers.applying import homes, redaction
 from controllers.helm import inputs
 from controllers.helm.charts import About
 from controllers.helm.deciding import chartsources, manifests, orders, targets
@@ -109,6 +109,7 @@ class Planner:
                 cluster=self._name(cluster),
                 run=self.run,
                 values=values,
+                keeps=homes.kept(obj, stages.identities.installed.namespace),
             )
             return await self._planned(asked, source, about)
 
@@ -169,13 +170,14 @@ class _Base:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Asked:
-    """The inputs of one plan: the HelmRelease, the client to act with, and the values."""
+    """The inputs of one plan: the HelmRelease, its client and values, and the kept namespaces."""
 
     obj: HelmRelease
     client: Client
     cluster: str
     run: Run
     values: Values
+    keeps: frozenset[str]
 
     async def base(self) -> _Base:
         """Return the release that Helm would start from (``pkg/action/upgrade.go``).
@@ -285,14 +287,17 @@ def _hooks(made: Record, action: Action) -> tuple[Hook, ...]:
 async def _found(
     asked: _Asked, objects: Sequence[Json], base: Sequence[Json], mask: Mask
 ) -> Sequence[Finding]:
+    owner = replace(_owner(asked.obj), keeps=asked.keeps)
     try:
         return await applying.diff(
             asked.client,
             objects,
-            options=ApplyOptions(owner=_owner(asked.obj), manager=MANAGER, concurrency=_PARALLEL),
+            options=ApplyOptions(owner=owner, manager=MANAGER, concurrency=_PARALLEL),
             inventory=tuple(map(ref_of, base)),
             secret=mask.holds,
-            deletes=lambda live: not manifests.stays(live),
+            deletes=lambda live: (
+                not (manifests.stays(live, asked.obj) or owner.retains(ref_of(live)))
+            ),
         )
     except ApplyError as error:
         told = await asyncio.to_thread(mask.text, str(error))

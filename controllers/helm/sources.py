@@ -5,10 +5,11 @@ from dataclasses import dataclass
 from typing import Final, Protocol
 
 from controllers.applying.identity import Origin, signer
-from controllers.helm.deciding import chartsources
+from controllers.helm.deciding import chartsources, charttemplate
 from crds import HELM_RELEASE
 from crds.helm import HelmRelease
 from crds.meta import Artifact
+from crds.source_helm import HelmChart
 from toolkit.artifact import fetch
 from toolkit.artifact.store import Owner
 from toolkit.errors import StalledError, Told, WaitingError
@@ -17,6 +18,8 @@ from toolkit.policy.references import References
 
 KIND: Final = GroupVersionKind(*HELM_RELEASE.gvk)
 _SOURCE: Final = "source.toolkit.fluxcd.io"
+_CORRECTED_SECONDS: Final = 1.0
+"""Time until the watch shows a corrected HelmChart."""
 
 Lookup = Callable[[ObjectKey], chartsources.Source | None]
 
@@ -119,8 +122,8 @@ class ChartReader:
             StalledError: an error of ``reference``.
             AccessDeniedError: no grant allows the reference to another namespace, or a policy
                 forbids the source.
-            WaitingError: the source does not exist or is not ready, or policies have not been
-                listed yet.
+            WaitingError: the source does not exist or is not ready, its chart is not the one of
+                ``spec.chart``, or policies have not been listed yet.
         """
         ref = self.reference(obj)
         if obj.spec.chart is None:
@@ -137,7 +140,9 @@ class ChartReader:
                 reason=fetch.REASON,
                 told=Told(event=""),
             )
-        artifact = chartsources.artifact(kind, source)
+        artifact = chartsources.artifact(kind, source, reader=obj.metadata.namespace)
+        if isinstance(source, HelmChart) and (why := charttemplate.unusable(source, obj)):
+            raise chartsources.unready(kind, ref.key, why, retry_after=_CORRECTED_SECONDS)
         self._sources.check(source)
         self._sources.check_artifact(source, artifact.metadata)
         return ChartSource(ref=ref, artifact=artifact)

@@ -2,7 +2,8 @@
 
 The controller writes HelmCharts with its own identity, because they are in the namespace of the
 source, where the tenant may have no permissions. So it never changes a HelmChart of another owner
-(``charttemplate``).
+(``charttemplate``). Users who may write HelmCharts there must not choose the chart of a release: a
+spec that differs from the template is corrected, and not used in the meantime (``sources``).
 
 Most HelmCharts are ready a moment after they were applied. Until then the status, which names the
 HelmChart, is not written. ``made`` holds its name in the meantime.
@@ -61,7 +62,7 @@ class Templates:
         self.reader.require_granted(draft.obj)
         seen = self.lookup(place)
         changed = False
-        if seen is None or not _same(seen, wanted):
+        if seen is None or not charttemplate.stands(seen, wanted):
             changed = await self._apply(draft, place, wanted)
             self.made[draft.rec.key] = place
         if draft.obj.status.helm_chart != str(place):
@@ -76,7 +77,8 @@ class Templates:
         live = await self._live(place)
         charttemplate.require_owned(live, draft.obj)
         applied = await self.client.apply(wanted, manager=MANAGER)
-        if live is not None and _version(live) == _version(applied.object):
+        written = await self._corrected(place, applied.object, wanted)
+        if live is not None and _version(live) == _version(written):
             return False
         template = draft.obj.spec.chart
         if template is not None:
@@ -84,6 +86,18 @@ class Templates:
             message = charttemplate.applied_message(action, place, template)
             draft.rec.event("trace", f"HelmChart{action.capitalize()}", message)
         return True
+
+    async def _corrected(self, place: ObjectKey, applied: Json, wanted: Json) -> Json:
+        """Remove the fields that other field managers have added to the spec of a HelmChart.
+
+        An apply sets only the fields of the template, and leaves the others as they are.
+        """
+        if not charttemplate.differs(msgspec.convert(applied, HelmChart), wanted):
+            return applied
+        body = [{"op": "replace", "path": "/spec", "value": wanted["spec"]}]
+        return await self.client.patch(
+            GVK, place.name, place.namespace, body, strategy="json", manager=MANAGER
+        )
 
     async def _delete(self, draft: Draft, place: ObjectKey) -> None:
         live = await self._ours(place, draft.obj)
@@ -116,18 +130,6 @@ class Templates:
             return await self.client.get(GVK, place.name, place.namespace)
         except NotFoundError:
             return None
-
-
-def _same(seen: HelmChart, wanted: Json) -> bool:
-    """Tell whether the HelmChart is as desired, so that an apply would change nothing."""
-    meta = wanted["metadata"]
-    desired = msgspec.convert(wanted, HelmChart)
-    return (
-        seen.spec == desired.spec
-        and seen.metadata.deletion_timestamp is None
-        and meta["labels"].items() <= seen.metadata.labels.items()
-        and meta.get("annotations", {}).items() <= seen.metadata.annotations.items()
-    )
 
 
 def _version(obj: Json) -> str:

@@ -9,11 +9,13 @@ from controllers.applying import watched
 from controllers.applying.wiring import Wiring
 from controllers.grants import Refusals
 from controllers.helm import serving, uses
+from controllers.helm.deciding import charttemplate
 from controllers.helm.helmrelease import HelmReleaseReconciler
 from controllers.helm.running import records
 from controllers.helm.serving import Serving
 from crds import EXTERNAL_ARTIFACT, HELM_CHART, KUSTOMIZATION, OCI_REPOSITORY
 from crds.helm import HelmRelease
+from crds.source_helm import HelmChart
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
@@ -55,7 +57,27 @@ class Watched:
         )
         wiring.controller.informer.subscribe(reconciler.owners.changed)
         wiring.controller.informer.subscribe(_forget_gone(reconciler))
+        self.shared.sources[HELM_CHART.kind][1].subscribe(_correct(wiring))
         self.stored.subscribe(reconciler.records.changed)
+
+
+def _correct(wiring: Wiring[HelmRelease]) -> Callable[[Change[HelmChart]], None]:
+    """Return the handler that wakes a HelmRelease whose HelmChart others have changed or deleted.
+
+    The labels of the old version count, because others can change the labels, too.
+    """
+
+    def handle(change: Change[HelmChart]) -> None:
+        known = change.old or change.new
+        owner = charttemplate.owner(known) if known else change.key
+        obj = wiring.lookup(owner)
+        if obj is None or charttemplate.key(obj) != change.key or obj.metadata.deletion_timestamp:
+            return
+        wanted = charttemplate.desired(obj)
+        if wanted and not (change.new and charttemplate.stands(change.new, wanted)):
+            wiring.enqueue(owner, "source")
+
+    return handle
 
 
 def _forget_gone(reconciler: HelmReleaseReconciler) -> Callable[[Change[HelmRelease]], None]:

@@ -116,7 +116,7 @@ def _verified(rec: Reconciliation[ImagePolicy]) -> object:
 def _after(obj: ImagePolicy, verified: ImageRepository | None) -> float | None:
     """Return the seconds until the next check of digests and signatures; None without either."""
     always = obj.spec.digest_reflection_policy == "Always"
-    found = [meta.parse_duration(obj.spec.interval)] if always and obj.spec.interval else []
+    found = [meta.interval_seconds(obj.spec.interval)] if always and obj.spec.interval else []
     if verified is not None:
         found.append(verified.spec.interval_seconds)
     return min(found, default=None)

@@ -3,7 +3,7 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from controllers.applying import deleting
+from controllers.applying import deleting, homes
 from controllers.applying.clusters import Clusters
 from controllers.applying.identity import Identities
 from controllers.kustomize.memory import Memory
@@ -58,6 +58,7 @@ class KustomizationFinalizer:
             )
             if pruned.lines:
                 rec.event("info", "ReconciliationSucceeded", "\n".join(pruned.lines))
+            homes.tell(rec, [ref for ref in pruned.protected if options.owner.retains(ref)])
             if pruned.failed:
                 raise TransientError(pruned.message, reason=deleting.FAILED)
             if rec.obj.spec.deletion_policy == "WaitForTermination":

@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from controllers import grants
-from controllers.applying import dependencies, reporting, waiting
+from controllers.applying import dependencies, homes, reporting, waiting
 from controllers.applying.accounts import Accounts
 from controllers.applying.admission import Admission
 from controllers.applying.clusters import Cluster, Clusters
@@ -248,10 +248,9 @@ class KustomizationReconciler:
         changes: ChangeSet,
     ) -> Pruned:
         """Delete objects that are no longer in the build, and follow those that finalizers keep."""
-        stale = inventory.difference(before, changes.refs)
-        pruned = Pruned()
+        stale = inventory.difference(before, (*changes.refs, *changes.left))
+        pruned, options = Pruned(), self.settings.apply_options(rec.obj)
         if stale and rec.obj.spec.prune:
-            options = self.settings.apply_options(rec.obj)
             pruned = await prune.prune(
                 client,
                 stale,
@@ -261,6 +260,11 @@ class KustomizationReconciler:
             )
         reporting.report_changes(rec, cluster, pruned.lines)
         reporting.report_held(rec, pruned)
+        homes.report(
+            rec,
+            [ref for ref in pruned.protected if options.owner.retains(ref)],
+            [ref for ref in changes.skipped if options.owner.retains(ref)],
+        )
         kinds = {ref.gvk for ref in (*changes.refs, *(ref for ref, _ in pruned.held))}
         cluster.live.ensure(rec.key, kinds)
         cluster.live.leave(rec.key, (ref for ref, _ in pruned.held))

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 import msgspec
 
+from controllers.applying import homes
 from crds.kustomize import Kustomization
 from crds.kustomize_parts import IgnoreRule
 from toolkit.apply.ignore import IgnoreRule as ApplyRule
@@ -24,9 +25,11 @@ class Settings:
     custom_stage_kinds: frozenset[GroupKind] = frozenset()
     fail_fast: bool = True
     strict_substitution: bool = True
+    installed: str = ""
+    """The namespace of Penstock."""
 
     @classmethod
-    def of(cls, options: Options) -> "Settings":
+    def of(cls, options: Options, *, installed: str) -> "Settings":
         """Return the settings from flags; feature gates are those of kustomize-controller 1.9."""
         gates = options.feature_gates
         return cls(
@@ -35,6 +38,7 @@ class Settings:
             custom_stage_kinds=frozenset(map(_group_kind, options.custom_apply_stage_kinds)),
             fail_fast=not gates.get("DisableFailFastBehavior", False),
             strict_substitution=gates.get("StrictPostBuildSubstitutions", True),
+            installed=installed,
         )
 
     def apply_options(self, obj: Kustomization, *, recheck: bool = False) -> ApplyOptions:
@@ -43,7 +47,11 @@ class Settings:
         ``recheck`` sends also objects that the watches show as unchanged.
         """
         return ApplyOptions(
-            owner=Owner(namespace=obj.metadata.namespace, name=obj.metadata.name),
+            owner=Owner(
+                namespace=obj.metadata.namespace,
+                name=obj.metadata.name,
+                keeps=homes.kept(obj, self.installed),
+            ),
             force=obj.spec.force,
             recheck=recheck,
             ignore=tuple(_ignore(rule) for rule in obj.spec.ignore),

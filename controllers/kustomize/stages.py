@@ -33,7 +33,7 @@ async def build(
 ) -> tuple[KustomizationReconciler, KustomizationFinalizer]:
     """Return the reconciler and the finalizer."""
     options = wiring.options
-    settings, memory = Settings.of(options), Memory()
+    settings, memory = Settings.of(options, installed=wiring.manager.namespace), Memory()
     decryption = _decryption(wiring)
     reconciler = KustomizationReconciler(
         settings=settings,

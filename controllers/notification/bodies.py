@@ -1,8 +1,7 @@
 """Untrusted bodies of requests: bounded in size, in time and in memory.
 
-A body that announces a small size is read at once. Large ones, and those without a size, take
-turns, so that they do not fill the memory. A slow one keeps its turn until its time is over, and
-does not delay small ones.
+The bytes that have arrived share a budget (``toolkit.net.reading``): a slow body takes no turn from
+others, and is dropped if there is no room. No namespace holds the bytes of all.
 """
 
 import asyncio
@@ -12,10 +11,12 @@ from typing import Final
 
 from aiohttp import web
 
-_SECONDS: Final = 15.0
+from toolkit.net.reading import Budget, NoRoomError, TooLargeError
+
+SECONDS: Final = 15.0
 """Time limit for reading a body."""
-_SMALL: Final = 64 << 10
-_LARGE_AT_ONCE: Final = 16
+_TOTAL: Final = 64 << 20
+"""Bytes of all bodies that are read or acted upon at a time."""
 
 
 class BodyError(Exception):
@@ -27,34 +28,32 @@ class BodyError(Exception):
 
 
 class Bodies:
-    """Reads bodies of at most ``most`` bytes, which the application has as ``client_max_size``."""
+    """Reads bodies of at most ``most`` bytes."""
 
-    def __init__(self, most: int) -> None:
+    def __init__(self, most: int, *, total: int = _TOTAL) -> None:
         self._most = most
-        self._turns = asyncio.Semaphore(_LARGE_AT_ONCE)
+        self._budget = Budget(total=total, each=most, seconds=SECONDS)
 
     @contextlib.asynccontextmanager
-    async def reading(self, request: web.Request) -> AsyncIterator[bytes]:
-        """Give the body; a large one has its turn until the block ends.
+    async def reading(self, request: web.Request, *, flow: str = "") -> AsyncIterator[bytes]:
+        """Give the body, whose bytes count for a flow until the block ends.
 
         Raises:
-            BodyError: it is too large, or takes too long.
+            BodyError: it is too large, takes too long, or finds no room.
         """
-        length = request.content_length
-        if length is not None and length > self._most:
-            raise self._too_large()
-        small = length is not None and length <= _SMALL
-        async with contextlib.nullcontext() if small else self._turns:
-            yield await self._read(request)
-
-    async def _read(self, request: web.Request) -> bytes:
-        try:
-            async with asyncio.timeout(_SECONDS):
-                return await request.read()
-        except TimeoutError as exc:
-            raise BodyError("the body takes too long", status=408) from exc
-        except web.HTTPRequestEntityTooLarge as exc:
-            raise self._too_large() from exc
-
-    def _too_large(self) -> BodyError:
-        return BodyError(f"the body has more than {self._most} bytes", status=413)
+        async with contextlib.AsyncExitStack() as stack:
+            held = self._budget.read(
+                request.content.iter_any(),
+                announced=request.content_length,
+                deadline=asyncio.get_running_loop().time() + SECONDS,
+                flow=flow,
+            )
+            try:
+                body = await stack.enter_async_context(held)
+            except TimeoutError as exc:
+                raise BodyError("the body takes too long", status=408) from exc
+            except TooLargeError as exc:
+                raise BodyError(f"the body has more than {self._most} bytes", status=413) from exc
+            except NoRoomError as exc:
+                raise BodyError(str(exc), status=503) from exc
+            yield body.data

@@ -4,11 +4,13 @@ Every replica has both endpoints and a spool, and sends the events that it recei
 writes the conditions. Hooks have their own port, so that only this one is exposed.
 """
 
+import dataclasses
 import functools
 from pathlib import Path
 from typing import Any, Final, TypeVar
 
 from controllers import grants
+from controllers.notification import bodies, followed
 from controllers.notification.events import endpoint
 from controllers.notification.events.duplicates import Duplicates
 from controllers.notification.events.handover import LABEL, Handover
@@ -25,7 +27,7 @@ from controllers.notification.sending.sender import Sender
 from controllers.notification.sending.signing import SignIns
 from controllers.notification.sending.targets import Reachable, Targets
 from controllers.outside import connect
-from crds import ALERT, KINDS, PROVIDER, RECEIVER
+from crds import ALERT, PROVIDER, RECEIVER
 from crds.kind import Kind
 from crds.notification import Alert, Provider
 from crds.notification_receiver import Receiver
@@ -45,24 +47,6 @@ from toolkit.remote.git.github import GitHubTokens
 
 ACCOUNT: Final = "notification-controller"
 _OWN: Final = tuple(kind.plural for kind in (PROVIDER, ALERT, RECEIVER))
-_FOLLOWED: Final = tuple(
-    kind for kind in KINDS if "fluxcd" in kind.categories and kind.group != PROVIDER.group
-)
-"""Kinds that events are about, and that hooks reconcile."""
-
-
-def _followed() -> tuple[Rule, ...]:
-    groups = sorted({kind.group for kind in _FOLLOWED})
-    return tuple(
-        Rule(
-            groups=(group,),
-            resources=tuple(kind.plural for kind in _FOLLOWED if kind.group == group),
-            # Labels are read for selectors; a hook lists and annotates.
-            verbs=("get", "list", "patch"),
-        )
-        for group in groups
-    )
-
 
 CLUSTER_PERMISSIONS: Final = (
     # Its own kinds; patch removes finalizers and puts them.
@@ -72,7 +56,7 @@ CLUSTER_PERMISSIONS: Final = (
         resources=tuple(f"{plural}/status" for plural in _OWN),
         verbs=("get", "patch", "update"),
     ),
-    *_followed(),
+    *followed.PERMISSIONS,
     *grants.PERMISSIONS,
     Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
 )
@@ -151,7 +135,8 @@ async def start(manager: Manager, options: Options) -> None:
     for each in (providers, alerts, receivers):
         manager.add_controller(each, lease=ACCOUNT)
     manager.add_service(sender.run)
-    limits = Limits.fitting(_CONNECTIONS)
+    # The answer to a body that takes too long comes before its connection is closed.
+    limits = dataclasses.replace(Limits.fitting(_CONNECTIONS), request_seconds=2 * bodies.SECONDS)
     events = endpoint.application(intake, sender.wake)
     manager.add_service(
         functools.partial(_serve, alerts, events, options.event_endpoint_addr, limits)

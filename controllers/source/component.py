@@ -17,13 +17,13 @@ from controllers.source.family import Family
 from controllers.source.reconciler import SourceReconciler
 from controllers.source.sources import SOURCES, Row
 from controllers.sourcepolicies import SourcePolicies
-from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, HELM_REPOSITORY
+from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, HELM_RELEASE, HELM_REPOSITORY
 from toolkit.artifact import backend, index, server
 from toolkit.artifact.access import Access
 from toolkit.artifact.index import Indexes
 from toolkit.artifact.uploads import Uploads
 from toolkit.events import Recorder
-from toolkit.kube import rbac
+from toolkit.kube import rbac, undecoded
 from toolkit.kube.controller import Controller
 from toolkit.kube.manager import Manager, serve
 from toolkit.kube.options import Options
@@ -45,6 +45,8 @@ CLUSTER_PERMISSIONS: Final = (
     # Authenticate and authorize clients that upload artifacts or list retained revisions.
     Rule(groups=("authentication.k8s.io",), resources=("tokenreviews",), verbs=("create",)),
     Rule(groups=("authorization.k8s.io",), resources=("subjectaccessreviews",), verbs=("create",)),
+    # Find the HelmRelease that asked for a HelmChart: its namespace is charged for the storage.
+    Rule(groups=(HELM_RELEASE.group,), resources=(HELM_RELEASE.plural,), verbs=("get",)),
     *sourcepolicies.PERMISSIONS,
     *externalartifact.PERMISSIONS,
     *artifactgenerator.PERMISSIONS,
@@ -110,6 +112,8 @@ async def start(manager: Manager, options: Options) -> None:
     for janitor in family.janitors(manager.client, opened.store, parts=parts):
         manager.add_elected(janitor.run, lease=ACCOUNT)
     external = externalartifact.start(manager, options, store=opened.store, lease=ACCOUNT)
+    told = functools.partial(undecoded.tell, EXTERNAL_ARTIFACT, external, recorder)
+    manager.add_elected(told, lease=ACCOUNT)
     informers = {kind: controller.informer for kind, controller in family.members.items()}
     await artifactgenerator.start(
         manager,

@@ -23,6 +23,7 @@ import msgspec
 from controllers.access.registries import in_time
 from controllers.source import signatures
 from controllers.source.beginnings import of_chart
+from controllers.source.charging import NAME, Charging
 from controllers.source.chartdependencies import Dependencies
 from controllers.source.charts import (
     InArtifact,
@@ -37,7 +38,6 @@ from controllers.source.charts import (
 from controllers.source.replacement import replacing
 from controllers.source.signatures import Policy, Verify
 from controllers.source.source import Fetched, File, Scratch, Upstream
-from crds.helm import GROUP
 from crds.kind import Kind
 from crds.meta import Artifact
 from crds.source_helm import HelmChart, HelmRepository
@@ -54,8 +54,6 @@ from toolkit.verify.subject import Subject
 SUMMARY: Final = "source.penstock.dev/summary"
 """Artifact metadata: the Ready message."""
 
-_OWNER: Final = f"{GROUP}/name"
-"""Label of HelmCharts that a HelmRelease has created."""
 _PACKAGED: Final = "packaged"
 _UNVERIFIED: Final = "ChartVerificationError"
 
@@ -73,7 +71,7 @@ class HelmChartUpstream(Upstream):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class HelmChartSource:
-    """``Source`` for HelmChart."""
+    """``Source`` for HelmChart. ``charging`` is None if there is no quota."""
 
     kind: Kind[HelmChart]
     services: Services
@@ -81,6 +79,7 @@ class HelmChartSource:
     secrets: Secrets
     verify: Verify
     lookup: Lookup
+    charging: Charging | None = None
     seen: Seen = field(default_factory=Seen)
 
     async def resolve(self, obj: HelmChart, scratch: Scratch) -> HelmChartUpstream:
@@ -94,6 +93,7 @@ class HelmChartSource:
             return await self._fetch(obj, upstream, into)
 
     async def _resolve(self, obj: HelmChart, scratch: Scratch) -> HelmChartUpstream:
+        charged = await self.charging.account(obj) if self.charging else ""
         place = self._place(obj)
         policy, trust = await self._policy(obj, place)
         with replacing(obj.status.artifact, trust, reason=_UNVERIFIED):
@@ -109,6 +109,7 @@ class HelmChartSource:
             recipe=_recipe(obj, located),
             prove=prove,
             parts=place.origins,
+            charged=charged,
             content_addressed=bool(located.content),
             status={"observedSourceArtifactRevision": located.source},
         )
@@ -228,7 +229,7 @@ def held(obj: HelmChart) -> bool:
     With the finalizer, the HelmChart exists until its artifacts are deleted. HelmCharts of
     HelmReleases get none, because each would cost the deletion of the HelmRelease a write.
     """
-    return _OWNER not in obj.metadata.labels
+    return NAME not in obj.metadata.labels
 
 
 def _metadata(obj: HelmChart, located: Located) -> str:

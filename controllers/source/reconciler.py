@@ -79,6 +79,7 @@ class SourceReconciler(Generic[T, U]):
         rec.revision = upstream.revision
         rec.status(upstream.status)
         if stored and _answers(stored, obj, upstream):
+            await self._charge(rec, upstream)
             stored = await self._located(rec, stored, upstream)
             proven = await self._proven(rec, stored, upstream) if stored else None
             if proven:
@@ -184,6 +185,7 @@ class SourceReconciler(Generic[T, U]):
         signed |= proofs.metadata(fetched.proof, vouched=fetched.vouched)
         metadata = {**fetched.metadata, **recipe, **signed, RECORD: _record(rec.obj, upstream)}
         _require_allowed(self._policy, rec.obj, metadata)
+        await self._charge(rec, upstream)
         match fetched.content:
             case Tree(ignore=ignore):
                 return await self._store.store(
@@ -202,6 +204,11 @@ class SourceReconciler(Generic[T, U]):
                     file=path,
                     metadata=metadata,
                 )
+
+    async def _charge(self, rec: Reconciliation[T], upstream: U) -> None:
+        """Count the artifacts in the quota of the namespace that asked for them."""
+        if upstream.charged:
+            await self._store.charge(self._owner(rec), upstream.charged)
 
     async def _permitted(self, rec: Reconciliation[T], stored: Artifact | None) -> Artifact | None:
         """Return the stored artifact; withdraw it and return None if a policy now forbids it.
@@ -364,7 +371,10 @@ def _answers(stored: Artifact, obj: SourceObject, upstream: Upstream) -> bool:
         stored.revision == upstream.revision
         and stored.metadata.get(TRUST, "") == upstream.trust
         and stored.metadata.get(RECIPE, "") == upstream.recipe
-        and (upstream.content_addressed or origins.same(stored.metadata, _record(obj, upstream)))
+        and (
+            upstream.content_addressed
+            or origins.fetched_alike(stored.metadata, _record(obj, upstream))
+        )
         and all(status.get(name) == value for name, value in upstream.observed.items())
     )
 

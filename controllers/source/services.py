@@ -6,6 +6,7 @@ from pathlib import Path
 from controllers.access.accounts import Accounts
 from controllers.access.registries import Registries
 from controllers.outside import Outside
+from controllers.source.charging import Charging
 from controllers.source.source import SourceObject
 from controllers.source.sources import Services
 from crds import GIT_REPOSITORY, HELM_CHART, HELM_REPOSITORY
@@ -87,6 +88,7 @@ def start(  # noqa: PLR0913 - the parts that the component has
         git=GitClient(fetching),
         github=GitHubTokens(outside.http),
         charts=Charts(charting),
+        charging=Charging(manager.client) if options.storage_namespace_quota else None,
     )
 
 

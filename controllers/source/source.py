@@ -83,6 +83,8 @@ class Upstream:
     - ``prove`` verifies the signature without a fetch, if the kind supports that.
     - ``news`` is the reason of ArtifactOutdated for a new revision.
     - ``parts`` are the origins of other sources from which the artifact is made.
+    - ``charged`` is the namespace whose storage quota the artifacts count in, for kinds that others
+      make in the source's namespace; empty for all other kinds.
     - ``content_addressed`` tells that the fields above identify the content. Then another address
       of the source or of a part only changes the recorded origin. Otherwise the artifact is
       fetched again.
@@ -96,6 +98,7 @@ class Upstream:
     prove: Callable[[], Awaitable[Proof]] | None = field(default=None, repr=False, compare=False)
     news: str = "NewRevision"
     parts: tuple[Origin, ...] = ()
+    charged: str = ""
     content_addressed: bool = False
 
 

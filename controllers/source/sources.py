@@ -10,6 +10,7 @@ from controllers.access.registries import Registries
 from controllers.source import charts, helmchart, helmrepository, includes
 from controllers.source.bucket import BucketSource
 from controllers.source.bucketplace import Places
+from controllers.source.charging import Charging
 from controllers.source.chartaccess import ChartAccess
 from controllers.source.chartdependencies import Dependencies
 from controllers.source.gitrepository import GitRepositorySource
@@ -38,7 +39,8 @@ Parents = Iterable[tuple[str, str]]
 class Services:
     """The services that all kinds of sources use.
 
-    ``plain_http`` allows servers without TLS (``--insecure-allow-http``).
+    ``plain_http`` allows servers without TLS (``--insecure-allow-http``). ``charging`` is None if
+    namespaces have no storage quota.
     """
 
     plain_http: bool
@@ -55,6 +57,7 @@ class Services:
     git: GitClient
     github: GitHubTokens
     charts: Charts
+    charging: Charging | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -135,6 +138,7 @@ def _helm_chart(services: Services) -> HelmChartSource:
         secrets=services.secrets,
         verify=services.verifications.verify,
         lookup=services.lookup,
+        charging=services.charging,
     )
 
 

@@ -233,6 +233,25 @@ async def test_disabled_objects_are_neither_changed_nor_pruned(space: Space) -> 
     assert await space.world.exists(CONFIG_MAP, space.namespace, "kept")
 
 
+@pytest.mark.parametrize(("mark", "value"), [("ssa", "Ignore"), ("reconcile", "disabled")])
+async def test_object_that_its_manifest_leaves_alone_leaves_the_inventory(
+    space: Space, mark: str, value: str
+) -> None:
+    files = {"taken.yaml": config_map("taken", v="1"), "never.yaml": marked("never", mark, value)}
+    first = await start(space, files)
+    commit = await push(space, {"taken.yaml": marked("taken", mark, value, v="2")})
+    second = await space.ready(revision=commit)
+    gone: dict[str, str | None] = {"taken.yaml": None, "never.yaml": None}
+    commit = await push(space, {**gone, "last.yaml": config_map("last", v="1")})
+    third = await space.ready(revision=commit)
+
+    assert names(first) == {f"{space.namespace}_taken__ConfigMap"}
+    assert names(second) == set()
+    assert names(third) == {f"{space.namespace}_last__ConfigMap"}
+    assert (await space.get(CONFIG_MAP, "taken"))["data"] == {"v": "1"}
+    assert not await space.world.exists(CONFIG_MAP, space.namespace, "never")
+
+
 async def test_ignored_fields_are_left_to_others(space: Space) -> None:
     rule = {"paths": ["/spec/replicas"], "target": {"kind": "Deployment"}}
     await start(space, {"d.yaml": deployment("web", replicas=1)}, ignore=[rule])

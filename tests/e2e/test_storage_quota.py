@@ -7,13 +7,18 @@ import pytest
 from prometheus_client.parser import text_string_to_metric_families
 
 from tests.e2e.conftest import GIT_REPOSITORY, Space, World, condition
+from tests.e2e.helmreleases import HELM_RELEASE
+from tests.e2e.helmsources import HELM_CHART
 from tests.e2e.sources import artifact_of
+from tests.fakes.charts import chart
 from toolkit.objects import Json
 
 pytestmark = [pytest.mark.asyncio(loop_scope="session"), pytest.mark.rough]
 
 SIZE = 400 << 10
 """The rough world's quota has room for one of this size."""
+CHART_SIZE = 250 << 10
+"""It has room for two charts of this size."""
 
 
 def large(space: Space, name: str) -> Json:
@@ -66,6 +71,78 @@ async def test_full_namespace_gets_no_more_until_there_is_room(space: Space) -> 
     assert artifact_of(still)["digest"] == artifact_of(first)["digest"]
     assert used == artifact_of(first)["size"]
     assert refusals >= 1
+
+
+CHART = """\
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: "{{ .Release.Name }}"}
+"""
+
+
+def filling(space: Space, platform: Space, number: int) -> Json:
+    """Return a HelmRelease of the platform's chart in the tenant's namespace."""
+    source = {"kind": "GitRepository", "name": "charts", "namespace": platform.namespace}
+    return {
+        "apiVersion": HELM_RELEASE.api_version,
+        "kind": HELM_RELEASE.kind,
+        "metadata": {"name": f"fill-{number}", "namespace": space.namespace},
+        "spec": {"interval": "1h", "chart": {"spec": {"chart": "./shop", "sourceRef": source}}},
+    }
+
+
+def lending(space: Space, platform: Space) -> Json:
+    """Return the grant that lets the tenant's releases use the platform's sources."""
+    holder = {"group": HELM_RELEASE.group, "kind": HELM_RELEASE.kind, "namespace": space.namespace}
+    return {
+        "apiVersion": "policy.penstock.dev/v1alpha1",
+        "kind": "ReferenceGrant",
+        "metadata": {"name": "tenants", "namespace": platform.namespace},
+        "spec": {
+            "from": [holder],
+            "to": [{"group": GIT_REPOSITORY.group, "kind": GIT_REPOSITORY.kind}],
+        },
+    }
+
+
+async def test_charts_of_a_tenant_fill_the_quota_of_the_tenant_alone(space: Space) -> None:
+    world = space.world
+    platform = Space(world=world, namespace=f"{space.namespace}-platform")
+    repository = space.repository("charts")
+    files = chart("shop", "1.0.0", **{"templates__configmap.yaml": CHART})
+    repository.commit({f"shop/{name}": text for name, text in files.items()})
+    repository.commit({"shop/data.bin": os.urandom(CHART_SIZE)})
+    namespace = {"apiVersion": "v1", "kind": "Namespace"}
+    await world.apply(
+        namespace | {"metadata": {"name": platform.namespace}},
+        lending(space, platform),
+        platform.source(repository, "charts"),
+    )
+    await platform.ready(GIT_REPOSITORY, "charts")
+
+    await world.apply(*(filling(space, platform, number) for number in range(3)))
+
+    def settled(obj: Json) -> bool:
+        return condition(obj, "Ready").get("status") in {"True", "False"}
+
+    names = [f"{space.namespace}-fill-{number}" for number in range(3)]
+    found = [await world.until(HELM_CHART, platform.namespace, name, settled) for name in names]
+    used = await metric(world, "penstock_artifact_stored_bytes", platform.namespace)
+    revision = repository.commit({"fix.txt": "urgent"})
+    await platform.request(GIT_REPOSITORY, "charts")
+    fixed = await platform.ready(GIT_REPOSITORY, "charts", revision=revision)
+    await world.stack.restart("source")
+    await world.until(HELM_CHART, platform.namespace, names[0], settled)
+    tenants = await metric(world, "penstock_artifact_stored_bytes", space.namespace)
+
+    ready = [condition(each, "Ready") for each in found]
+    assert sorted(each["status"] for each in ready) == ["False", "True", "True"]
+    (refused,) = [each for each in ready if each["status"] == "False"]
+    assert refused["reason"] == "StorageQuotaExceeded"
+    assert f"artifacts of namespace '{space.namespace}' take" in refused["message"]
+    assert CHART_SIZE < used < 2 * CHART_SIZE
+    assert artifact_of(fixed)["revision"].endswith(revision)
+    assert tenants > 2 * CHART_SIZE
 
 
 async def test_sources_that_come_at_once_share_one_room(space: Space) -> None:

@@ -14,6 +14,7 @@ from toolkit.kube.client import Client
 from toolkit.kube.config import ClusterConfig
 
 Json = dict[str, Any]
+_GROUP = "source.toolkit.fluxcd.io"
 
 
 @dataclass
@@ -41,6 +42,16 @@ class FakeAccounts:
         metadata = {"name": name, "namespace": namespace, "resourceVersion": "1"}
         path = f"/api/v1/namespaces/{namespace}/configmaps/{name}"
         self.objects[path] = {"kind": "ConfigMap", "metadata": metadata, "data": data}
+
+    def repository(self, namespace: str, name: str, spec: Json) -> None:
+        """Make a GitRepository."""
+        path = f"/apis/{_GROUP}/v1/namespaces/{namespace}/gitrepositories/{name}"
+        self.objects[path] = {
+            "apiVersion": f"{_GROUP}/v1",
+            "kind": "GitRepository",
+            "metadata": {"name": name, "namespace": namespace, "resourceVersion": "1"},
+            "spec": spec,
+        }
 
     @property
     def tokens(self) -> list[Json]:
@@ -99,19 +110,23 @@ class FakeAccounts:
         return web.json_response(found) if found else _status(404, "NotFound")
 
     async def _discovery(self, request: web.Request) -> web.Response:
-        rows = [
-            {
-                "resource": resource,
-                "responseKind": {"kind": kind},
-                "scope": "Namespaced",
-                "verbs": ["get"],
-            }
-            for resource, kind in (("configmaps", "ConfigMap"), ("secrets", "Secret"))
-        ]
-        versions = [{"version": "v1", "resources": rows}]
-        group = {"metadata": {"name": ""}, "versions": versions}
-        items = [group] if request.path == "/api" else []
+        core = _discovered("", configmaps="ConfigMap", secrets="Secret")
+        other = _discovered(_GROUP, gitrepositories="GitRepository")
+        items = [core if request.path == "/api" else other]
         return web.json_response({"kind": "APIGroupDiscoveryList", "items": items})
+
+
+def _discovered(group: str, **kinds: str) -> Json:
+    rows = [
+        {
+            "resource": resource,
+            "responseKind": {"kind": kind},
+            "scope": "Namespaced",
+            "verbs": ["get"],
+        }
+        for resource, kind in kinds.items()
+    ]
+    return {"metadata": {"name": group}, "versions": [{"version": "v1", "resources": rows}]}
 
 
 def _key(request: web.Request) -> tuple[str, str]:

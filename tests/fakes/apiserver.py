@@ -54,6 +54,7 @@ class FakeApiServer:
         self.objects: dict[tuple[str, str, str], Json] = {}  # (plural, namespace, name)
         self.kinds = dict(KINDS)
         self.requests: list[tuple[str, str, dict[str, str]]] = []
+        self._acts: list[tuple[str, Callable[[], None]]] = []
         self.headers: list[dict[str, str]] = []
         self.bodies: list[Any] = []
         self.failures: list[Failure] = []
@@ -101,6 +102,10 @@ class FakeApiServer:
     def fail(self, method: str, fragment: str, status: int, **more: Any) -> None:
         """Let matching requests fail."""
         self.failures.append(Failure(method, fragment, status, **more))
+
+    def when(self, fragment: str, act: Callable[[], None]) -> None:
+        """Act before a request to a path that contains the fragment is answered."""
+        self._acts.append((fragment, act))
 
     def drop_watches(self) -> None:
         """End every open watch."""
@@ -156,6 +161,9 @@ class FakeApiServer:
     async def _handle(self, request: web.Request) -> web.StreamResponse:
         path = "/" + request.match_info["path"]
         self.requests.append((request.method, path, dict(request.query)))
+        for fragment, act in self._acts:
+            if fragment in path:
+                act()
         self.headers.append(dict(request.headers))
         if self.down:
             assert request.transport
@@ -239,7 +247,7 @@ class FakeApiServer:
         return web.json_response(self._store(plural, None, body), status=201)
 
     def _list(self, request: web.Request, plural: str, namespace: str) -> web.Response:
-        items = self._matching(plural, namespace)
+        items = _labelled(self._matching(plural, namespace), request.query.get("labelSelector", ""))
         start = int(request.query.get("continue") or 0)
         size = min(int(request.query.get("limit") or 500), self.page)
         more = start + size < len(items)
@@ -357,6 +365,16 @@ def merge(old: Any, change: Any) -> Any:
         else:
             result[key] = merge(result.get(key), value)
     return result
+
+
+def _labelled(items: list[Json], selector: str) -> list[Json]:
+    """Return the objects with all labels of ``name=value,…``."""
+    wanted = [part.split("=", 1) for part in selector.split(",") if "=" in part]
+    return [
+        each
+        for each in items
+        if all((each["metadata"].get("labels") or {}).get(k) == v for k, v in wanted)
+    ]
 
 
 def _line(type_: str, obj: Json) -> bytes:

@@ -13,6 +13,7 @@ from typing import Any
 
 import msgspec
 
+from controllers.helm.deciding.locks import RECORDER
 from controllers.helm.deciding.orders import MANAGER
 from toolkit.helm.actions import Chart, Order, Outcome, Release
 from toolkit.kube.client import Applied
@@ -42,6 +43,8 @@ class Api:
         self.requests: list[str] = []
         self.finalizing: set[str] = set()
         self.forbidden: set[str] = set()
+        self.denied: set[str] = set()
+        self.writers: dict[str, tuple[str, str]] = {}
         self.version = 100
 
     def impersonating(self, user: str, **_: Any) -> "Api":
@@ -55,13 +58,31 @@ class Api:
     async def resource(self, _: Any) -> None:
         """Serve every kind."""
 
-    async def get(self, gvk: Any, name: str, namespace: str = "") -> Json:
-        """Answer that every account exists, and what finalizers hold; some may not be read."""
+    async def get(self, gvk: Any, name: str, namespace: str = "", **_: Any) -> Json:
+        """Answer that every account exists, what finalizers hold, and who wrote a record.
+
+        Some may not be read.
+        """
         if name in self.forbidden:
             raise ForbiddenError(f"{gvk.kind} {name} is forbidden")
+        if name.startswith("sh.helm.release."):
+            manager, time = self.writers.get(name, (RECORDER, now()))
+            wrote: Json = {"f:data": {"f:release": {}}}
+            entry = {"manager": manager, "time": time, "fieldsV1": wrote}
+            return {"metadata": {"name": name, "managedFields": [entry]}}
         if gvk.kind != "ServiceAccount" and name not in self.finalizing:
             raise NotFoundError(f"{gvk.kind} {name}")
         return {"metadata": {"name": name, "namespace": namespace}}
+
+    async def delete(
+        self, gvk: Any, name: str, namespace: str = "", *, dry_run: bool = False
+    ) -> Json:
+        """Refuse to delete some objects, as an admission webhook does."""
+        assert dry_run, "Helm deletes objects"
+        self.requests.append(f"rehearse {gvk.kind} {namespace}/{name}")
+        if name in self.denied:
+            raise ForbiddenError(f'admission webhook "provenance" denied the request: {name}')
+        return {}
 
     async def apply(self, obj: Json, *, manager: str) -> Applied:
         """Create an object for a controller."""
@@ -119,6 +140,8 @@ class Helm:
     orders: list[Order] = field(default_factory=list)
     kinds: tuple[tuple[str, str, str], ...] = (("apps/v1", "Deployment", "web"),)
     fields: Json = field(default_factory=dict)
+    begins: str = ""
+    unchecked: tuple[str, ...] = ()
     written: dict[tuple[str, str], list[Json]] = field(default_factory=dict)
     route: Callable[[str, Json], tuple[str, dict[str, str]]] = lambda method, obj: (
         f"/{method}/{key_of(obj)}",
@@ -168,6 +191,7 @@ class Helm:
             records=tuple(reversed(changed)),
             objects=tuple(objects),
             log=("a line of Helm's",),
+            unchecked=self.unchecked,
         )
         if failure is not None and failure.code == "died":
             raise WorkerDiedError(failure.message)
@@ -187,6 +211,10 @@ class Helm:
                 chart = old[0].chart.metadata if old else None
                 self._supersede(kept)
                 kept.append(self._made(release, order, len(kept) + 1, status, config, chart))
+            case "unlock" if self.begins:
+                # Somebody else's action begins at this moment.
+                kept[-1] = self._as(kept[-1], "failed")
+                kept.append(self._made(release, order, len(kept) + 1, self.begins, None, None))
             case "fail" | "unlock":
                 kept[-1] = self._as(kept[-1], "failed")
             case "test":
@@ -280,7 +308,8 @@ class Helm:
             chunks,
         ):
             answer = b"".join([chunk async for chunk in chunks])
-            assert status < 300, answer
+            # As Helm, which takes an object that does not exist for deleted.
+            assert status < 300 or (method, status) == ("DELETE", 404), answer
 
 
 def as_helm_sends(obj: Json, release: Release) -> Json:

@@ -12,6 +12,10 @@ _OIDC: Final = {
     "validations": [{"expression": "claims.repository == 'org/app'", "message": "not ours"}],
 }
 
+_OPERATOR: Final = [
+    {"kind": kind, "name": "*"}
+    for kind in ("FluxInstance", "ResourceSet", "ResourceSetInputProvider")
+]
 RIGHT: Final[dict[str, Json]] = {
     "Provider": {"type": "slack", "address": "https://hooks.slack.com/services/a"},
     "Alert": {"providerRef": {"name": "slack"}, "eventSources": [_APPS]},
@@ -33,6 +37,8 @@ ALSO_RIGHT: Final[tuple[tuple[str, Json], ...]] = (
     ),
     ("Alert", {"eventSources": [{**_APPS, "matchLabels": {"app.kubernetes.io/name": "a"}}]}),
     ("Alert", {"inclusionList": [".*succeeded.*"], "exclusionList": ["^Dependencies"]}),
+    ("Alert", {"eventSources": _OPERATOR}),
+    ("Receiver", {"resources": _OPERATOR}),
     ("Receiver", {"type": "generic-oidc", "secretRef": None, "oidcProviders": [_OIDC]}),
     ("Receiver", {"events": ["ping", "push"], "resourceFilter": "res.metadata.name == req.name"}),
 )

@@ -186,6 +186,20 @@ REFUSED: Final = (
 WARNED: Final = (
     (
         _KIND,
+        {"upgrade": {"strategy": {"name": "RetryOnFailure", "retryInterval": "1ms"}}},
+        "action-interval-short",
+        "spec.upgrade.strategy.retryInterval",
+        "counts as 1 s",
+    ),
+    (
+        _KIND,
+        {"upgrade": {"timeout": "1ms"}},
+        "action-timeout-short",
+        "spec.upgrade.timeout",
+        "counts as 100 ms",
+    ),
+    (
+        _KIND,
         {"decryption": {"provider": "sops"}},
         "decryption-keys",
         "spec.decryption",

@@ -558,6 +558,16 @@ WARNED: Final[tuple[Case, ...]] = (
         "over SSH",
     ),
     ("GitRepository", {"interval": "5s"}, "interval-short", "spec.interval", "'5s': less than 10"),
+    ("GitRepository", {"interval": "0.001ms"}, "interval-short", "spec.interval", "counts as 1 s"),
+    ("GitRepository", {"interval": "0s"}, "interval-short", "spec.interval", "counts as 1 s"),
+    ("GitRepository", {"timeout": "1ms"}, "timeout-short", "spec.timeout", "counts as 100 ms"),
+    (
+        "Kustomization",
+        {"retryInterval": "0.001ms"},
+        "interval-short",
+        "spec.retryInterval",
+        "counts as 1 s",
+    ),
     (
         "GitRepository",
         {"interval": "30s", "timeout": "2m"},
@@ -742,5 +752,12 @@ WARNED: Final[tuple[Case, ...]] = (
         "url-pattern",
         "spec.origins[0].source.urls[0]",
         "no URL matches it",
+    ),
+    (
+        "ProvenancePolicy",
+        {"operators": [{"namespace": "team-a", "serviceAccountName": "operator"}]},
+        "operator-account",
+        "spec.operators[0]",
+        "in namespace 'team-a' (as with the role 'edit') can write as this account",
     ),
 )

@@ -26,7 +26,7 @@ class Known:
 
     ``payload_digest`` is the digest of what was sent, ``entry_digest`` of our managedFields entry
     afterwards, ``stamp`` the time of that entry. A ``vanishing`` object deletes itself when it is
-    done.
+    done. A ``yielded`` one is only created: its content is left to others.
     """
 
     ref: ObjectRef
@@ -35,12 +35,16 @@ class Known:
     uid: str
     resource_version: str
     vanishing: bool = False
+    yielded: bool = False
     stamp: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Change:
-    """The outcome for one object. A skipped one has empty digests, uid and version."""
+    """The outcome for one object. A skipped one has empty digests, uid and version.
+
+    One that was ``left`` alone because its manifest says so is not the owner's, or not any more.
+    """
 
     ref: ObjectRef
     action: Action
@@ -49,6 +53,8 @@ class Change:
     uid: str = ""
     resource_version: str = ""
     vanishing: bool = False
+    yielded: bool = False
+    left: bool = False
     stamp: str = ""
 
     def __str__(self) -> str:
@@ -63,8 +69,18 @@ class ChangeSet:
 
     @property
     def refs(self) -> tuple[ObjectRef, ...]:
-        """Return all objects: the new inventory."""
-        return tuple(entry.ref for entry in self.entries)
+        """Return the objects of the owner: the new inventory."""
+        return tuple(entry.ref for entry in self.entries if not entry.left)
+
+    @property
+    def left(self) -> tuple[ObjectRef, ...]:
+        """Return the objects that are neither the owner's nor to be pruned."""
+        return tuple(entry.ref for entry in self.entries if entry.left)
+
+    @property
+    def skipped(self) -> tuple[ObjectRef, ...]:
+        """Return the objects that were left as they are."""
+        return tuple(entry.ref for entry in self.entries if entry.action == "skipped")
 
     @property
     def changed(self) -> bool:
@@ -87,6 +103,7 @@ class ChangeSet:
                 uid=entry.uid,
                 resource_version=entry.resource_version,
                 vanishing=entry.vanishing,
+                yielded=entry.yielded,
                 stamp=entry.stamp,
             )
             for entry in self.entries

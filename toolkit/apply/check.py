@@ -9,7 +9,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Literal
 
-from toolkit.apply import fields, ignore, migrate, ownership, recreate
+from toolkit.apply import fields, ignore, migrate, ownership, recreate, structs
 from toolkit.apply.changes import Known
 from toolkit.apply.clock import ServerClock
 from toolkit.apply.options import ApplyOptions
@@ -17,7 +17,8 @@ from toolkit.apply.projection import Live
 from toolkit.kube import client, errors
 from toolkit.objects import Json, ObjectRef, dig, gvk_of, ref_of
 
-Verdict = Literal["skip", "unchanged", "write", "recreate"]
+Verdict = Literal["leave", "skip", "unchanged", "write", "recreate"]
+"""``leave`` is for what the manifest itself wants to be left alone, ``skip`` for what is there."""
 
 Find = Callable[[ObjectRef], Live | None]
 """Returns a live object from a watch, without a request."""
@@ -70,21 +71,31 @@ class Examiner:
             ApiError: the server refuses the object.
             StalledError: an ignore rule is invalid.
         """
-        owner = self.options.owner
+        owner, obj = self.options.owner, ownership.ceded(obj)
         ignored = ignore.pointers(obj, self.options.ignore)
         draft = Checked(
             ref=ref_of(obj), payload=obj, digest=payload_digest(obj, ignored), verdict="skip"
         )
         if ownership.hands_off(obj, owner):
-            return draft
+            return replace(draft, verdict="leave")
         same = known is not None and known.payload_digest == draft.digest
         if same and not self.options.recheck:
             return replace(draft, verdict="unchanged", known=known)
-        if ownership.marked(obj, owner, "ssa", "ifnotpresent") and await self._live(draft.ref):
+        if owner.retains(draft.ref) and await self._taken(draft.ref):
+            return draft
+        if ownership.yields(obj, owner) and await self._live(draft.ref):
             return draft
         if ignored:
             draft = await self._reduced(draft, ignored)
-        return await self._dry_run(draft, same=same)
+        return await self._dry_run(draft, known, same=same)
+
+    async def _taken(self, ref: ObjectRef) -> bool:
+        """Tell whether another owner has a namespace that this one must not take over."""
+        seen = self.find(ref)
+        owner = seen.owner if seen else None
+        if owner is None:
+            owner = ownership.owner_of(await self._live(ref) or {}, self.options.owner.group)
+        return owner not in {None, self.options.owner.key}
 
     async def _reduced(self, draft: Checked, ignored: tuple[tuple[str, ...], ...]) -> Checked:
         live = await self._live(draft.ref)
@@ -93,18 +104,12 @@ class Examiner:
         payload = ignore.reduce(draft.payload, live, manager=self.options.manager, ignored=ignored)
         return replace(draft, payload=ownership.own(payload, self.options.owner))
 
-    async def _dry_run(self, draft: Checked, *, same: bool) -> Checked:
-        manager = self.options.manager
+    async def _dry_run(self, draft: Checked, known: Known | None, *, same: bool) -> Checked:
         try:
-            applied = await self.api.apply(
-                draft.payload,
-                manager=manager,
-                dry_run=True,
-                metadata_only=not (self.whole or read_whole(draft.payload)),
-            )
+            draft, applied = await self._applied(draft, known)
         except errors.ApiError as exc:
             return await self._refused(draft, exc)
-        answer = applied.object
+        manager, answer = self.options.manager, applied.object
         self._require_consumed(answer)
         if applied.created:
             return replace(draft, verdict="write", answer=answer, created=True)
@@ -115,6 +120,37 @@ class Examiner:
         if not takes and self._leaves_alone(draft.ref, answer, same=same):
             return replace(draft, verdict="unchanged", answer=answer)
         return replace(draft, verdict="write", answer=answer, migrate=takes)
+
+    async def _applied(self, draft: Checked, known: Known | None) -> tuple[Checked, client.Applied]:
+        """Dry-run the object, once more with the empty maps that the apply before it sent."""
+        manager = self.options.manager
+        try:
+            applied = await self._sent(draft.payload)
+        except errors.InvalidError:
+            whole = await self._kept(draft)
+            if whole is draft:
+                raise
+            return whole, await self._sent(whole.payload)
+        lost = known is None or known.entry_digest != fields.entry_digest(applied.object, manager)
+        if applied.created or not (lost and structs.runs(draft.payload)):
+            return draft, applied
+        whole = await self._kept(draft)
+        return whole, applied if whole is draft else await self._sent(whole.payload)
+
+    async def _sent(self, payload: Json) -> client.Applied:
+        return await self.api.apply(
+            payload,
+            manager=self.options.manager,
+            dry_run=True,
+            metadata_only=not (self.whole or read_whole(payload)),
+        )
+
+    async def _kept(self, draft: Checked) -> Checked:
+        live = await self._live(draft.ref)
+        if live is None:
+            return draft
+        payload = structs.kept(draft.payload, live, manager=self.options.manager)
+        return draft if payload is draft.payload else replace(draft, payload=payload)
 
     def _require_consumed(self, answer: Json) -> None:
         """Refuse what no webhook took, before it is written."""

@@ -132,7 +132,7 @@ class _Examination:
 
     async def _examined(self, ref: ObjectRef, obj: Json) -> Finding | None:
         live, checked = await self._at_once(ref, obj)
-        if checked.verdict == "skip":
+        if checked.verdict in ("leave", "skip"):
             return None
         if live is None:
             return Finding(ref=ref, fate="created")

@@ -34,8 +34,8 @@ def verdict(expected: Known, live: Live) -> Verdict:
     """
     if older(live.resource_version, expected.resource_version):
         return "stale"
-    same = live.uid == expected.uid and live.entry == expected.entry_digest
-    return "intact" if same else "drifted"
+    same = expected.yielded or live.entry == expected.entry_digest
+    return "intact" if same and live.uid == expected.uid else "drifted"
 
 
 class OnDrift(Protocol):

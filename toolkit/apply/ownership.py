@@ -15,8 +15,9 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-from toolkit.objects import Json, ObjectKey, dig
+from toolkit.objects import Json, ObjectKey, ObjectRef, dig, gvk_of, ref_of
 
+_RBAC: Final = "rbac.authorization.k8s.io"
 KUSTOMIZE_GROUP: Final = "kustomize.toolkit.fluxcd.io"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
 _NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
@@ -36,11 +37,15 @@ Mode = Literal["override", "merge", "ifnotpresent", "ignore"]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Owner:
-    """The object on whose behalf we apply; ``group`` prefixes its labels and marks."""
+    """The object on whose behalf we apply; ``group`` prefixes its labels and marks.
+
+    It never deletes the namespaces that it ``keeps``.
+    """
 
     namespace: str
     name: str
     group: str = KUSTOMIZE_GROUP
+    keeps: frozenset[str] = frozenset()
 
     @property
     def key(self) -> ObjectKey:
@@ -51,6 +56,10 @@ class Owner:
     def labels(self) -> dict[str, str]:
         """Return the two labels that prove ownership."""
         return {f"{self.group}/name": self.name, f"{self.group}/namespace": self.namespace}
+
+    def retains(self, ref: ObjectRef) -> bool:
+        """Tell whether the object is a Namespace that this owner never deletes."""
+        return ref.name in self.keeps and ref.gvk.group_kind == ("", "Namespace")
 
     def owns(self, obj: Json) -> bool:
         """Tell whether the labels of the object name this owner."""
@@ -93,7 +102,19 @@ def own(
         metadata["annotations"] = notes
     owned = {**obj, "metadata": metadata}
     owned.pop("status", None)
-    return _without_string_data(owned) if is_secret(owned) else owned
+    return _without_string_data(_without_nulls(owned)) if is_secret(owned) else owned
+
+
+def ceded(obj: Json) -> Json:
+    """Return the object without a field that the control plane fills in whatever is sent.
+
+    Those are the ``rules`` of a ClusterRole with an ``aggregationRule``: sent, they would replace
+    the aggregated ones for a moment (``ClusterRole.aggregationRule`` in the API reference).
+    """
+    aggregated = gvk_of(obj).group_kind == (_RBAC, "ClusterRole") and "rules" in obj
+    if not aggregated or not isinstance(obj.get("aggregationRule"), dict):
+        return obj
+    return {name: value for name, value in obj.items() if name != "rules"}
 
 
 def is_secret(obj: Json) -> bool:
@@ -116,16 +137,35 @@ def hands_off(obj: Json, owner: Owner) -> bool:
     return marked(obj, owner, "reconcile", "disabled") or marked(obj, owner, "ssa", "ignore")
 
 
+def yields(obj: Json, owner: Owner) -> bool:
+    """Tell whether the object is only created, and its content left to others then."""
+    return marked(obj, owner, "ssa", "ifnotpresent")
+
+
 def prunable(live: Json, owner: Owner) -> bool:
     """Tell whether the object may be deleted once it has left the build."""
-    return not (hands_off(live, owner) or marked(live, owner, "prune", "disabled"))
+    marks = hands_off(live, owner) or marked(live, owner, "prune", "disabled")
+    return not (marks or owner.retains(ref_of(live)))
+
+
+def _without_nulls(secret: Json) -> Json:
+    """Return the Secret with empty values in place of null, as the API server stores it.
+
+    A null has an owner only until it is stored, so each apply would write the Secret.
+    """
+    data = secret.get("data")
+    if not isinstance(data, dict) or None not in data.values():
+        return secret
+    return {**secret, "data": {key: "" if v is None else v for key, v in data.items()}}
 
 
 def _without_string_data(secret: Json) -> Json:
     plain = secret.get("stringData")
     if not isinstance(plain, dict):
         return secret
-    encoded = {k: base64.b64encode(str(v).encode()).decode() for k, v in plain.items()}
+    # null is an empty text to the API server.
+    texts = {k: "" if v is None else str(v) for k, v in plain.items()}
+    encoded = {k: base64.b64encode(v.encode()).decode() for k, v in texts.items()}
     folded = {**secret, "data": {**(secret.get("data") or {}), **encoded}}
     del folded["stringData"]
     return folded

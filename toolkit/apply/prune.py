@@ -32,7 +32,7 @@ class Pruned:
 
     - ``deleted`` existed and are now being deleted; ``terminating`` were being deleted before.
     - ``gone`` did not exist.
-    - ``protected`` have a mark that forbids their deletion.
+    - ``protected`` have a mark that forbids their deletion, or are namespaces that the owner keeps.
     - ``released`` belong to another owner.
     - ``failed`` were refused by the server.
     - ``held`` are those of ``deleted`` and ``terminating`` that still exist, with their finalizers.
@@ -144,7 +144,8 @@ async def _delete(
         if shown is None:
             # The objects of a kind that is no longer served were deleted with it.
             return "gone", {}
-        if seen is not None and seen.owner == owner.key and not (seen.kept or seen.leaving):
+        untouchable = seen is None or seen.kept or seen.leaving or owner.retains(ref)
+        if seen is not None and seen.owner == owner.key and not untouchable:
             with contextlib.suppress(errors.ConflictError):  # it has changed since: read it
                 uid, version = seen.uid, seen.resource_version
                 left = await api.delete(

@@ -45,8 +45,14 @@ def permit(obj: Json, owner: Owner) -> None:
     """Refuse to recreate an object that contains other data, unless the object itself allows it.
 
     Raises:
-        InvalidError: the object is of such a kind.
+        InvalidError: the object is of such a kind, or the owner keeps it.
     """
+    if owner.retains(ref_of(obj)):
+        raise errors.InvalidError(
+            f"a field is immutable, and Namespace {ref_of(obj).name} is never deleted, because"
+            " appliers live in it: change the field back",
+            api_reason="Invalid",
+        )
     precious = gvk_of(obj).group_kind in _PRECIOUS
     if precious and not ownership.marked(obj, owner, "force", "enabled"):
         raise errors.InvalidError(

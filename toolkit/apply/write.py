@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 from typing import Final
 
-from toolkit.apply import fields, health, migrate, recreate
+from toolkit.apply import fields, health, migrate, ownership, recreate
 from toolkit.apply.changes import Action, Change
 from toolkit.apply.check import Checked, read_whole
 from toolkit.apply.options import ApplyOptions
@@ -35,10 +35,12 @@ async def write(
     Raises:
         ApiError: the server refuses the write.
     """
+    if checked.verdict == "leave":
+        return Written(Change(ref=checked.ref, action="skipped", left=True))
     if checked.verdict == "skip":
         return Written(Change(ref=checked.ref, action="skipped"))
     if checked.verdict == "unchanged":
-        return Written(_unchanged(checked, options.manager))
+        return Written(_unchanged(checked, options))
     if checked.verdict == "recreate" and checked.answer is not None:
         await recreate.remove(api, checked.answer, timeout=options.recreate_timeout)
     if checked.migrate and checked.answer is not None:
@@ -51,14 +53,14 @@ async def write(
         pace.note(checked.ref.identity, checked.digest)
     same = _version(applied.object) == _version(checked.answer or {})
     action: Action = "created" if applied.created else "unchanged" if same else "configured"
-    change = _change(checked, applied.object, options.manager, action)
+    change = _change(checked, applied.object, options, action)
     return Written(change, applied.object)
 
 
-def _unchanged(checked: Checked, manager: str) -> Change:
+def _unchanged(checked: Checked, options: ApplyOptions) -> Change:
     known = checked.known
     if known is None:
-        return _change(checked, checked.answer or {}, manager, "unchanged")
+        return _change(checked, checked.answer or {}, options, "unchanged")
     return Change(
         ref=checked.ref,
         action="unchanged",
@@ -67,20 +69,22 @@ def _unchanged(checked: Checked, manager: str) -> Change:
         uid=known.uid,
         resource_version=known.resource_version,
         vanishing=known.vanishing,
+        yielded=known.yielded,
         stamp=known.stamp,
     )
 
 
-def _change(checked: Checked, obj: Json, manager: str, action: Action) -> Change:
+def _change(checked: Checked, obj: Json, options: ApplyOptions, action: Action) -> Change:
     return Change(
         ref=checked.ref,
         action=action,
         payload_digest=checked.digest,
-        entry_digest=fields.entry_digest(obj, manager),
+        entry_digest=fields.entry_digest(obj, options.manager),
         uid=str(dig(obj, "metadata", "uid", default="")),
         resource_version=_version(obj),
         vanishing=health.vanishes(obj),
-        stamp=fields.stamp(obj, manager),
+        yielded=ownership.yields(checked.payload, options.owner),
+        stamp=fields.stamp(obj, options.manager),
     )
 
 

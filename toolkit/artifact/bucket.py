@@ -263,6 +263,23 @@ class BucketStorage:
             self._room.freed(here)
             self._due.pop(here, None)
 
+    async def charge(self, owner: Owner, namespace: str) -> None:
+        """Count the owner's artifacts in the quota of a namespace from now on.
+
+        Raises:
+            StalledError: it cannot be the name of a namespace.
+            TransientError: the bucket does not answer.
+        """
+        here, account = owner.path, layout.require_name(namespace)
+        if self._room.charged(here) == account:
+            return
+        with _errors(here, doing="charge"):
+            await self._room.ready(self._sizes)
+            async with self._owners.of(here):
+                if self._room.charge(here, account):
+                    other = account if account != owner.namespace else ""
+                    await self._ledger.mark(here, other)
+
     async def usage(self, kind: str, namespace: str = "") -> Mapping[Owner, int]:
         """Return the bytes that owners of a kind hold, in one namespace or in all.
 
@@ -282,7 +299,8 @@ class BucketStorage:
         return {
             found.key: found.size
             for found in await self._ledger.below(start)
-            if found.key.count("/") == _SLASHES and "/." not in found.key
+            if found.key.count("/") == _SLASHES
+            and ("/." not in found.key or f"/{layout.CHARGED}" in found.key)
         }
 
     async def _publish(

@@ -113,6 +113,24 @@ def listed(directory: Path) -> tuple[list[Stored], list[Stored]]:
     return files, half
 
 
+def marked(directory: Path) -> list[str]:
+    """Return the names of the files that tell who is charged."""
+    with contextlib.suppress(FileNotFoundError), os.scandir(directory) as listing:
+        return [entry.name for entry in listing if entry.name.startswith(layout.CHARGED)]
+    return []
+
+
+def mark(directory: Path, namespace: str) -> None:
+    """Write the file that tells who is charged, or none if ``namespace`` is empty."""
+    wanted = f"{layout.CHARGED}{namespace}" if namespace else ""
+    if wanted:
+        directory.mkdir(parents=True, exist_ok=True)
+        (directory / wanted).touch()
+    for name in marked(directory):
+        if name != wanted:
+            (directory / name).unlink(missing_ok=True)
+
+
 def below(root: Path, depth: int) -> Iterator[Path]:
     """Yield the directories ``depth`` levels below ``root``; hidden ones and links are skipped."""
     if depth == 0:

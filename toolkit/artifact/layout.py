@@ -23,6 +23,13 @@ LINK: Final = ".link-"
 """Prefix of the object with the target of a link; the name of the link follows."""
 
 
+CHARGED: Final = ".charged-"
+"""Prefix of the empty file that names the namespace whose quota an owner's artifacts count in.
+
+It is only there if this is another namespace than the owner's.
+"""
+
+
 def require_name(part: str) -> str:
     """Return one segment of a path if it is one.
 

@@ -186,6 +186,14 @@ class Ledger:
         except (StalledError, UnicodeDecodeError):
             return ""
 
+    async def mark(self, owner: str, namespace: str) -> None:
+        """Write the object that tells who is charged, or none if ``namespace`` is empty."""
+        wanted = f"{owner}/{layout.CHARGED}{namespace}" if namespace else ""
+        if wanted:
+            await self._objects.write_bytes(self.key(wanted), b"")
+        marked = await self.below(f"{owner}/{layout.CHARGED}")
+        await self.delete(found.key for found in marked if found.key != wanted)
+
     async def delete(self, paths: Iterable[str]) -> None:
         """Delete the objects at these paths, and their cached records."""
         gone = tuple(paths)

@@ -22,7 +22,7 @@ class UploadLimits:
     artifact_bytes: int = 256 << 20
     namespace_bytes: int = 2 << 30
     """Quota for the uploads of a namespace together, including older ones in their retention."""
-    at_once: int = 4
+    at_once: int = 16
     namespace_at_once: int = 2
     namespace_a_minute: int = 60
 

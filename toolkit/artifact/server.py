@@ -13,6 +13,7 @@ tenant's NetworkPolicy protects.
 """
 
 import asyncio
+import contextlib
 import logging
 import os
 from collections.abc import Iterator
@@ -29,6 +30,7 @@ from toolkit.artifact.ranges import Plan
 from toolkit.artifact.store import Readable
 from toolkit.errors import TransientError
 from toolkit.remote.http.http import USER_AGENT
+from toolkit.turns import BusyError, Turns
 
 logger = logging.getLogger(__name__)
 
@@ -83,7 +85,7 @@ def application(
     app = web.Application(middlewares=[_count])
     app[_SOURCE] = source
     app[_PATIENCE] = patience
-    app[_TURNS] = asyncio.Semaphore(patience.readers)
+    app[_TURNS] = Turns(places=patience.readers)
     for routes in (uploads, indexes):
         if routes is not None:
             routes.mount(app)
@@ -93,7 +95,7 @@ def application(
 
 _SOURCE: Final = web.AppKey("source", Source)
 _PATIENCE: Final = web.AppKey("patience", Patience)
-_TURNS: Final = web.AppKey("turns", asyncio.Semaphore)
+_TURNS: Final = web.AppKey("turns", Turns)
 _CHUNK: Final = 256 << 10
 _METHODS: Final = ("GET", "HEAD", "PUT")
 _TYPES: Final = {
@@ -123,22 +125,21 @@ async def _count(request: web.Request, handler: Handler) -> web.StreamResponse:
 async def _serve(request: web.Request) -> web.StreamResponse:
     if request.headers.get("User-Agent", "").startswith(USER_AGENT):
         raise web.HTTPForbidden(text="artifacts are not for those who fetch sources\n")
-    turns = request.app[_TURNS]
     try:
-        async with asyncio.timeout(request.app[_PATIENCE].queue_seconds):
-            await turns.acquire()
-    except TimeoutError:
+        async with contextlib.AsyncExitStack() as stack:
+            async with asyncio.timeout(request.app[_PATIENCE].queue_seconds):
+                # Fair to clients, because each may read slowly.
+                turn = request.app[_TURNS].turn(request.remote or "")
+                await stack.enter_async_context(turn)
+            return await _answer(request)
+    except (TimeoutError, BusyError):
         raise _later() from None
-    try:
-        return await _answer(request)
     except TransientError as error:
         # 404 would mean that the artifact was replaced by a newer one.
         logger.error(  # noqa: TRY400  # the message is enough
             "artifact cannot be read", extra={"error": str(error)}
         )
         raise _later() from error
-    finally:
-        turns.release()
 
 
 def _later() -> web.HTTPServiceUnavailable:

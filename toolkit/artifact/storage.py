@@ -200,6 +200,24 @@ class Storage:
                 await asyncio.to_thread(self._remove, self.root / owner.path)
             self._room.freed(owner.path)
 
+    async def charge(self, owner: Owner, namespace: str) -> None:
+        """Count the owner's artifacts in the quota of a namespace from now on.
+
+        Raises:
+            StalledError: it cannot be the name of a namespace.
+            TransientError: the disk refused.
+        """
+        here, account = owner.path, layout.require_name(namespace)
+        if self._room.charged(here) == account:
+            return
+        with _storage_errors(here, doing="measure the store for"):
+            await self._room.ready(self._sizes)
+        async with self._owners.of(here):
+            if self._room.charge(here, account):
+                other = account if account != owner.namespace else ""
+                with _storage_errors(here, doing="charge"):
+                    await asyncio.to_thread(directory.mark, self.root / here, other)
+
     async def usage(self, kind: str, namespace: str = "") -> Mapping[Owner, int]:
         """Return the bytes that owners of a kind hold, in one namespace or in all.
 
@@ -357,6 +375,7 @@ class Storage:
                     here = place.relative_to(self.root).as_posix()
                     files = directory.listed(place)[0]
                     found.update((f"{here}/{file.name}", file.size) for file in files)
+                    found.update((f"{here}/{name}", 0) for name in directory.marked(place))
         return found
 
     def _locate(self, path: str) -> Path:

@@ -138,6 +138,10 @@ class Store(Protocol):
         """Delete everything of the owner."""
         ...
 
+    async def charge(self, owner: Owner, namespace: str) -> None:
+        """Count the owner's artifacts in the quota of a namespace from now on."""
+        ...
+
     async def usage(self, kind: str, namespace: str = "") -> Mapping[Owner, int]:
         """Return the bytes that owners of a kind hold, in one namespace or in all."""
         ...

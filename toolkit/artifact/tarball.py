@@ -1,8 +1,9 @@
 """Read a gzipped tarball from an untrusted party, as a stream.
 
 Python's ``tarfile`` reads extended headers of any size into memory and supports forms that an
-artifact never has. This reader supports regular files, directories and links by name, and long
-names in all their forms (ustar prefix, PAX ``path``, GNU ``L``); everything else is an error.
+artifact never has. This reader supports regular files, directories and links, symbolic or hard, by
+name, and long names in all their forms (ustar prefix, PAX ``path``, GNU ``L``); everything else is
+an error.
 Memory is bounded by a chunk and by the longest name; the decompressor is asked for no more than is
 needed.
 """
@@ -22,7 +23,7 @@ REASON: Final = "ArchiveOperationFailed"
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Member:
-    """One entry of a tarball; neither file nor directory is a symbolic link."""
+    """One entry of a tarball; neither file nor directory is a link."""
 
     name: str
     size: int
@@ -79,15 +80,18 @@ class Reader:
             self._checkpoint()
 
     def _member(self, info: tarfile.TarInfo, extended: dict[str, str]) -> Member:
+        name = extended.get("path", info.name)
         if info.type not in _KNOWN or any(key.startswith("GNU.sparse") for key in extended):
+            kind = _OTHERS.get(info.type, "a sparse file" if info.type in _KNOWN else "unknown")
             raise TransientError(
-                f"the artifact has an entry of type {info.type!r}, which is not allowed",
+                f"entry {name[:_SHOWN]!a} of the artifact is not allowed: it is {kind}, and no "
+                "file, directory or link: leave it out",
                 reason=REASON,
             )
         size = _number(extended["size"]) if "size" in extended else info.size
         self._expect(size if info.type in _FILE else 0)
         return Member(
-            name=extended.get("path", info.name),
+            name=name,
             size=self._left,
             is_file=info.type in _FILE,
             is_directory=info.type == tarfile.DIRTYPE,
@@ -123,7 +127,15 @@ _LONGEST_HEADER: Final = 64 << 10
 _ALL_HEADERS: Final = 32 << 20
 """Bytes of all extended headers together: 600 for each entry that there may be."""
 _FILE: Final = (tarfile.REGTYPE, tarfile.AREGTYPE)
-_KNOWN: Final = (*_FILE, tarfile.DIRTYPE, tarfile.SYMTYPE)
+_KNOWN: Final = (*_FILE, tarfile.DIRTYPE, tarfile.SYMTYPE, tarfile.LNKTYPE)
+_OTHERS: Final = {
+    tarfile.CHRTYPE: "a device",
+    tarfile.BLKTYPE: "a device",
+    tarfile.FIFOTYPE: "a named pipe",
+    tarfile.GNUTYPE_SPARSE: "a sparse file",
+}
+_SHOWN: Final = 200
+"""Characters of a name in a message."""
 _EXTENDED: Final = (
     tarfile.XHDTYPE,  # PAX, for the next entry
     tarfile.XGLTYPE,  # PAX, for all entries: git archive writes the commit there

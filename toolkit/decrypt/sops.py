@@ -21,7 +21,7 @@ from typing import Final, Protocol
 from toolkit.decrypt import metadata
 from toolkit.decrypt.cipher import MARKER, Cipher, looks_encrypted
 from toolkit.decrypt.errors import DecryptionError
-from toolkit.decrypt.formats import envfile, inifile, jsonfile, yamlfile
+from toolkit.decrypt.formats import envfile, inifile, jsonfile, yamlfile, yamltext
 from toolkit.decrypt.keys import Recipient
 from toolkit.decrypt.metadata import Layout, Metadata
 from toolkit.decrypt.tree import Branch, Comment, Path, Scalar, Value, mac_bytes, mapped
@@ -49,10 +49,14 @@ class DataKeys(Protocol):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Opened:
-    """A decrypted document, its MAC verified, and the metadata that it came with."""
+    """A decrypted document, its MAC verified, and the metadata that it came with.
+
+    ``comment`` opens an encrypted comment below a path, and returns None if it is not of that path.
+    """
 
     documents: list[Branch] = field(repr=False)
     metadata: Metadata
+    comment: Callable[[str, Path], str | None] = field(repr=False)
 
 
 def decrypt(data: bytes, form: Format, keys: DataKeys, *, output: Format | None = None) -> bytes:
@@ -65,8 +69,13 @@ def decrypt(data: bytes, form: Format, keys: DataKeys, *, output: Format | None 
         DecryptionError: it is not a document of this format, there is no key for it, or it was
             changed.
     """
-    plain = open_document(data, form, keys).documents
+    opened = open_document(data, form, keys)
+    plain = opened.documents
     written = form if output is Format.BINARY and not jsonfile.is_envelope(plain) else output
+    if form is Format.YAML and (written or form) is form:
+        kept = yamltext.rewrite(data, plain, opened.comment)
+        if kept is not None:
+            return kept
     return _FORMATS[written or form].dump(plain)
 
 
@@ -93,7 +102,7 @@ def open_document(data: bytes, form: Format, keys: DataKeys) -> Opened:
 
     # 5. Compare with the MAC of the author, which is bound to the time of the last change.
     walk.require_mac()
-    return Opened(documents=plain, metadata=block)
+    return Opened(documents=plain, metadata=block, comment=walk.comment)
 
 
 def metadata_of(data: bytes, form: Format) -> Metadata:
@@ -188,6 +197,13 @@ class _Walk:
             else:
                 items.append((key, self._value(value, (*path, key))))
         return Branch(items)
+
+    def comment(self, text: str, path: Path) -> str | None:
+        """Return the text of an encrypted comment; None if it is not of this path."""
+        try:
+            return self._comment(Comment(text), path).text
+        except DecryptionError:
+            return None
 
     def require_mac(self) -> None:
         written = self._cipher.open(

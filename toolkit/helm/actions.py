@@ -101,13 +101,15 @@ class Outcome:
     """The result of an action: the records that it wrote, newest first, and their objects.
 
     ``objects`` are those of the newest record and the definitions of the chart, without hooks.
-    ``log`` are the last lines of Helm's log. ``requests`` is the number of requests to the API
+    ``log`` are the last lines of Helm's log. ``unchecked`` tells which schemas did not validate the
+    values. ``requests`` is the number of requests to the API
     server.
     """
 
     records: tuple[Record, ...] = ()
     objects: tuple[Json, ...] = ()
     log: tuple[str, ...] = ()
+    unchecked: tuple[str, ...] = ()
     chart: Chart | None = None
     requests: int = 0
 
@@ -204,6 +206,7 @@ class _Answer(msgspec.Struct, frozen=True):
     records: tuple[msgspec.Raw, ...] | None = ()
     objects: tuple[Json, ...] | None = ()
     log: tuple[str, ...] | None = ()
+    unchecked: tuple[str, ...] | None = ()
     chart: Chart | None = None
 
     def outcome(self, requests: int) -> Outcome:
@@ -212,6 +215,7 @@ class _Answer(msgspec.Struct, frozen=True):
             records=tuple(record.decode(bytes(each)) for each in self.records or ()),
             objects=self.objects or (),
             log=self.log or (),
+            unchecked=self.unchecked or (),
             chart=self.chart,
             requests=requests,
         )

@@ -62,17 +62,25 @@ class Client:
         qps: float = 0,
         burst: int = 0,
         timeout: float = 30.0,
+        patience: float | None = None,
         max_body: int = _MAX_BODY,
         reach: Reach = Reach.ANYWHERE,
     ) -> "Client":
         """Connect lazily; must be called in a running event loop and closed afterwards.
 
-        With ``qps`` of zero or less, only the server's Priority and Fairness limits requests. An
+        ``timeout`` is for one attempt, ``patience`` for a request with its repetitions. With
+        ``qps`` of zero or less, only the server's Priority and Fairness limits requests. An
         answer of more than ``max_body`` bytes is an error. ``reach`` limits the addresses of the
         server and its proxy, for a cluster that another user names.
         """
         wire = transport.Transport(
-            cluster, qps=qps, burst=burst, timeout=timeout, max_body=max_body, reach=reach
+            cluster,
+            qps=qps,
+            burst=burst,
+            timeout=timeout,
+            patience=patience,
+            max_body=max_body,
+            reach=reach,
         )
         return cls(wire, {}, namespace=cluster.namespace)
 

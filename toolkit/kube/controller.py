@@ -20,8 +20,8 @@ import msgspec
 
 from crds.meta import format_duration
 from toolkit import telemetry
-from toolkit.errors import TransientError
-from toolkit.kube import conditions, errors, measure, predicates, verdict
+from toolkit.errors import StalledError, TransientError
+from toolkit.kube import conditions, errors, measure, predicates, undecoded, verdict
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.reconciliation import (
@@ -31,9 +31,10 @@ from toolkit.kube.reconciliation import (
     Reconciliation,
     require_spec,
 )
+from toolkit.kube.undecoded import StandIns, Undecoded
 from toolkit.kube.workqueue import Item, QueueClosedError, WorkQueue
 from toolkit.kube.writer import VanishedError, Writer
-from toolkit.objects import GroupVersionKind, ObjectKey
+from toolkit.objects import GroupVersionKind, Json, ObjectKey
 
 __all__ = ["Controller", "ControllerOptions", "Outcome", "Reconciliation"]
 
@@ -118,6 +119,7 @@ class Controller(Generic[T]):
             field_manager=field_manager,
             finalizer=self._finalizer,
         )
+        self._stand_ins = StandIns(kind, client, field_manager=field_manager)
         self._measure = measure.Measure(self.gvk, workers=options.concurrent)
         self._reconcile = reconcile
         self._finalize = finalize
@@ -135,6 +137,7 @@ class Controller(Generic[T]):
         self._active = False
         self._workers: list[asyncio.Task[None]] = []
         self.informer.subscribe(self._changed)
+        self.informer.subscribe_undecoded(self._undecoded)
 
     def enqueue(self, key: ObjectKey, trigger: str, *, after: float = 0.0) -> None:
         """Queue an object, after a delay; replaces the earlier plan of the same trigger.
@@ -157,6 +160,8 @@ class Controller(Generic[T]):
             self._queue.add(key, "start")
             if predicates.is_requested(obj):
                 self._queue.add(key, "requested")
+        for key in self._stand_ins.items():
+            self._queue.add(key, "start")
         try:
             async with asyncio.TaskGroup() as group:
                 # One worker more than any namespace may use, so a namespace can only block its own
@@ -191,6 +196,15 @@ class Controller(Generic[T]):
         for trigger in predicates.triggers(change.old, change.new, finalizer=self._finalizer):
             self._queue.add(change.key, trigger)
 
+    def _undecoded(self, key: ObjectKey, found: Undecoded | None) -> None:
+        """Queue an object that does not decode, if it was not reported as it is."""
+        for trigger in self._stand_ins.saw(key, found, finalizer=self._finalizer):
+            if self._active:
+                self._queue.add(key, trigger)
+        self._measure.undecoded(len(self._stand_ins))
+        if found is None and self._writer.current(key) is None:
+            self._forget(key)
+
     async def _work(self) -> None:
         while True:
             try:
@@ -205,6 +219,9 @@ class Controller(Generic[T]):
 
     async def _pass(self, item: Item) -> None:
         """Choose the action for an object: none, finalization, or a reconciliation."""
+        if (lost := self._stand_ins.get(item.key)) is not None:
+            await self._report(item, *lost)
+            return
         obj = self._writer.current(item.key)
         if obj is None:
             self._forget(item.key)
@@ -227,9 +244,27 @@ class Controller(Generic[T]):
         except VanishedError:
             rec.log.debug("The object is gone")
 
+    async def _report(self, item: Item, obj: T, error: StalledError) -> None:
+        """Tell the users of an object that does not decode."""
+        self._queue.cancel(item.key, *_OWN_TIMERS)
+        rec = self._draft(obj, item.triggers, write_status=self._stand_ins.write)
+        judged = self._judge(rec, error)
+        verdict.settle(rec, judged)
+        rec.event("error", judged.reason, judged.message)
+        rec.log.error("Object not read", extra={"error": judged.message})
+        try:
+            await rec.write()
+        except errors.ApiError as exc:
+            rec.log.error("Status not written", extra={"error": str(exc)})  # noqa: TRY400 - handled
+            self._queue.retry(item.key)
+        else:
+            self._queue.forget(item.key)
+        self._measure.observe(rec.obj)
+
     def _is_left_alone(self, obj: T, *, static: bool) -> bool:
         """Tell whether nothing is to be done for an object, nor to be taken back."""
-        return obj.spec.suspend or (static and self._finalizer not in obj.metadata.finalizers)
+        done_for = self._finalizer in obj.metadata.finalizers or undecoded.is_reported(obj)
+        return obj.spec.suspend or (static and not done_for)
 
     async def _rest(self, rec: Reconciliation[T]) -> None:
         """Show that an object needs no reconciliation, unless its status shows something else.
@@ -348,7 +383,13 @@ class Controller(Generic[T]):
         self._queue.add_after(rec.key, delay, judged.plan)
         return judged.delay
 
-    def _draft(self, obj: T, triggers: frozenset[str]) -> Reconciliation[T]:
+    def _draft(
+        self,
+        obj: T,
+        triggers: frozenset[str],
+        *,
+        write_status: Callable[[T, Json], Awaitable[T]] | None = None,
+    ) -> Reconciliation[T]:
         reconcile_id = str(uuid.uuid4())
         meta = obj.metadata
         fields = {
@@ -367,7 +408,7 @@ class Controller(Generic[T]):
             triggers=triggers,
             recorder=self._recorder,
             log=telemetry.ObjectLogger(logger, fields),
-            write_status=self._writer.status,
+            write_status=write_status or self._writer.status,
         )
 
     def _forget(self, key: ObjectKey) -> None:

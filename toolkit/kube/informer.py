@@ -9,6 +9,7 @@ The informer blocks the event loop only while it decodes one network chunk or on
 not retry handlers: they are synchronous, fast, and should not fail. If a handler fails because of
 the content of an object, or an object cannot be decoded, this is logged, and the other objects are
 still handled. The object may belong to a tenant, and would otherwise end the process at each start.
+An object that cannot be decoded is kept as it came, for whoever reports it (``undecoded``).
 """
 
 import asyncio
@@ -28,6 +29,7 @@ from toolkit import telemetry
 from toolkit.errors import PenstockError
 from toolkit.kube import errors
 from toolkit.kube.client import Client
+from toolkit.kube.undecoded import Undecoded
 from toolkit.objects import GroupVersionKind, ObjectKey
 
 logger = logging.getLogger(__name__)
@@ -99,6 +101,8 @@ class Informer(Generic[T]):
         self._items: dict[ObjectKey, T] = {}
         self._versions: dict[ObjectKey, str] = {}
         self._handlers: list[Callable[[Change[T]], None]] = []
+        self._undecoded: dict[ObjectKey, Undecoded] = {}
+        self._told: list[Callable[[ObjectKey, Undecoded | None], None]] = []
         self._synced = asyncio.Event()
         self._attempted = asyncio.Event()
         self._position = ""
@@ -141,6 +145,15 @@ class Informer(Generic[T]):
         self._handlers.append(handler)
         for key, item in self._items.items():
             self._tell(handler, Change("ADDED", key, None, item))
+
+    def subscribe_undecoded(self, handler: Callable[[ObjectKey, Undecoded | None], None]) -> None:
+        """Call ``handler`` for every object that does not decode, and with None once it does.
+
+        ``get`` returns the last version that did, if this process saw one.
+        """
+        self._told.append(handler)
+        for key, found in self._undecoded.items():
+            handler(key, found)
 
     async def run(self) -> None:
         """Follow the server until cancelled; every failure is followed by another attempt."""
@@ -260,7 +273,9 @@ class Informer(Generic[T]):
             item = self._decode(bytes(raw))
         except _MALFORMED as exc:
             self._skipped("object skipped, it does not decode", exc, object=str(key))
+            self._lacks(key, Undecoded(bytes(raw), exc))
             return key, meta.resource_version
+        self._lacks(key, None)
         old = self._items.get(key)
         self._items[key] = item
         kind: Literal["ADDED", "MODIFIED"] = "ADDED" if old is None else "MODIFIED"
@@ -271,8 +286,18 @@ class Informer(Generic[T]):
         telemetry.INFORMER_DECODE_ERRORS.labels(self.gvk.kind).inc()
         logger.error(message, extra={"kind": self.gvk.kind, "error": misfits.told(exc), **fields})
 
+    def _lacks(self, key: ObjectKey, found: Undecoded | None) -> None:
+        """Keep an object that does not decode, or forget it."""
+        before = self._undecoded.pop(key, None)
+        if found is not None:
+            self._undecoded[key] = found
+        if found is not None or before is not None:
+            for handler in self._told:
+                handler(key, found)
+
     def _drop(self, key: ObjectKey) -> None:
         self._versions.pop(key, None)
+        self._lacks(key, None)
         old = self._items.pop(key, None)
         if old is not None:
             self._notify(Change("DELETED", key, old, None))

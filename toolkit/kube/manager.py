@@ -233,8 +233,11 @@ async def serve(app: web.Application, address: str, limits: Limits | None = None
 def _at_work(connections: Connections) -> Callable[..., Awaitable[web.StreamResponse]]:
     @web.middleware
     async def at_work(request: web.Request, handler: listening.Handler) -> web.StreamResponse:
-        """Count a request as complete when its head is; handlers bound the time to read a body."""
-        connections.work(request.transport)
+        """Count a request as complete when its body has come.
+
+        Until then its connection may be closed to make room, so that slow bodies hold none.
+        """
+        request.content.on_eof(lambda: connections.work(request.transport))
         return await handler(request)
 
     return at_work

@@ -39,6 +39,10 @@ class Measure:
         if failed:
             telemetry.CONTROLLER_ERRORS.labels(self._controller).inc()
 
+    def undecoded(self, number: int) -> None:
+        """Set how many objects do not decode."""
+        telemetry.UNDECODED.labels(self._kind).set(number)
+
     def forget(self, key: ObjectKey) -> None:
         """Remove the series of an object."""
         telemetry.OBJECTS.forget(self._series(key))

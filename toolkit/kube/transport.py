@@ -79,6 +79,7 @@ class Transport:
         qps: float,
         burst: int,
         timeout: float,
+        patience: float | None,
         max_body: int,
         reach: Reach,
     ) -> None:
@@ -91,6 +92,7 @@ class Transport:
         self._pace = _Pace(qps, burst)
         self._slots = asyncio.Semaphore(_IN_FLIGHT)
         self._timeout = aiohttp.ClientTimeout(total=timeout, sock_connect=_CONNECT_SECONDS)
+        self._patience = patience
         self._server_name = cluster.tls_server_name or None
         self._tls = _tls(cluster)
         self._open_session: aiohttp.ClientSession | None = None
@@ -131,6 +133,17 @@ class Transport:
         Raises:
             ApiError: the class for the status, or ``UnreachableError``.
         """
+        scope = asyncio.timeout(self._patience)
+        try:
+            async with scope:
+                return await self._repeatedly(request)
+        except TimeoutError as exc:
+            if not scope.expired():
+                raise
+            told = f"{self._patience or 0:g}s"
+            raise errors.UnreachableError(f"no answer from {self._host} within {told}") from exc
+
+    async def _repeatedly(self, request: Request) -> Reply:
         for attempt in range(1, _ATTEMPTS + 1):
             token = await self._token.get()
             try:

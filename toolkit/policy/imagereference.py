@@ -6,6 +6,11 @@ image there, a missing tag is ``latest``, and the digest wins over the tag. Name
 refuse are refused here. So is a host with capitals, because some runtimes connect to another
 registry than others.
 
+Names that runtimes also look up as the ID of an image are refused, because an ID selects any image
+on the node, from any registry and without a pull. The kubelet passes ``sha256:<hex>`` on as it is
+written, and containerd (``LocalResolve``, ``digestset.Lookup``) and Docker then find images by the
+digits, also by the first few.
+
 Different spellings of one registry are normalized: Docker Hub has three names, and ``:443`` is the
 default port of https. Otherwise a policy could be bypassed by another spelling of a registry.
 """
@@ -61,7 +66,7 @@ def parse(text: str) -> ImageReference:
     if not text.isascii() or len(text) > _LONGEST:
         raise _refused(text, "it is too long, or has characters that no image name has")
     if _IDENTIFIER.fullmatch(text):
-        raise _refused(text, "64 hexadecimal digits alone are an identifier, and no name")
+        raise _refused(text, f"{_ID}; hexadecimal digits alone are {_NO_NAME}")
     rest, _, digest = text.partition("@")
     if "@" in text and not oci.is_digest(digest):
         raise _refused(text, "after '@' stands no SHA-256 or SHA-512 digest in lower case")
@@ -76,6 +81,8 @@ def parse(text: str) -> ImageReference:
     registry = _registry(text, host)
     if registry == HUB and "/" not in name:
         name = f"library/{name}"
+    if registry == HUB and _is_identifier(name.removeprefix("library/"), tag):
+        raise _refused(text, f"{_ID}; '{name.removeprefix('library/')}:' is {_NO_NAME}")
     return ImageReference(registry=registry, name=name, tag=tag, digest=digest)
 
 
@@ -101,7 +108,13 @@ def same_registry(host: str) -> str:
 _LONGEST: Final = 1024
 _LONGEST_NAME: Final = 255
 _HUBS: Final = frozenset({HUB, "index.docker.io", "registry-1.docker.io"})
-_IDENTIFIER: Final = re.compile(r"[a-f0-9]{64}")
+_ID: Final = "container runtimes may take it as the ID of any image on the node"
+_NO_NAME: Final = "no name; write registry, repository and tag or digest"
+_IDENTIFIER: Final = re.compile(r"[a-f0-9]{12,}")
+"""From 12 digits on, the length in which tools print IDs."""
+_ALGORITHM: Final = re.compile(r"(?:md[0-9]|sha[0-9]|blake[0-9]|shake[0-9])[a-z0-9._-]*")
+_DIGITS: Final = re.compile(r"[A-Fa-f0-9]{64}|[A-Fa-f0-9]{96}|[A-Fa-f0-9]{128}")
+"""A tag in the form of a digest, of an algorithm by any name."""
 _COMPONENT: Final = r"[a-z0-9]+(?:(?:\.|_|__|-+)[a-z0-9]+)*"
 _NAME: Final = re.compile(rf"{_COMPONENT}(?:/{_COMPONENT})*")
 _LABEL: Final = r"[a-z0-9](?:[a-z0-9-]*[a-z0-9])?"
@@ -116,6 +129,11 @@ def _split(text: str) -> tuple[str, str]:
     if first == "localhost" or "." in first or ":" in first or first.lower() != first:
         return first, rest
     return HUB, text
+
+
+def _is_identifier(name: str, tag: str) -> bool:
+    """Tell whether a name on Docker Hub without a path is the algorithm of a digest."""
+    return "/" not in name and bool(_ALGORITHM.fullmatch(name) or _DIGITS.fullmatch(tag))
 
 
 def _registry(text: str, host: str) -> str:

@@ -13,7 +13,6 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final
 
-from crds import KINDS
 from toolkit.objects import GroupVersionKind, Json
 from toolkit.policy.attempts import Attempt, controller_of
 
@@ -22,8 +21,20 @@ Fact = Callable[[Attempt], bool]
 ANYTHING: Final = frozenset({"*"})
 ANYBODY: Final = frozenset({"*"})
 NODES: Final = frozenset({"group:system:nodes"})
-PENSTOCK: Final = frozenset(f"penstock:{name}" for name in sorted({k.component for k in KINDS}))
-"""The service accounts of our own processes, in the install namespace."""
+ACCOUNTS: Final[Mapping[str, str]] = MappingProxyType(
+    {
+        "source-controller": "source-controller",
+        "source-watcher": "source-controller",
+        "kustomize-controller": "kustomize-controller",
+        "helm-controller": "helm-controller",
+        "notification-controller": "notification-controller",
+        "image-reflector-controller": "image-controller",
+        "image-automation-controller": "image-controller",
+    }
+)
+"""The service account in the install namespace that reconciles the kinds of a component."""
+PENSTOCK: Final = frozenset(f"penstock:{name}" for name in sorted(set(ACCOUNTS.values())))
+"""The service accounts of our controllers."""
 CONTROLLER_MANAGER: Final = "system:kube-controller-manager"
 """Stands for all of its controllers where they have no accounts of their own."""
 SCHEDULER: Final = "system:kube-scheduler"
@@ -154,6 +165,17 @@ _EVICTORS: Final = _accounts(
 )
 _PODS: Final = frozenset({"pods"})
 
+
+def _generated(plural: str, *, by: str) -> tuple[Exemption, ...]:
+    """Return the rows for objects that one of our accounts generates."""
+    return tuple(
+        Exemption(
+            who=frozenset({f"penstock:{by}"}), operation=operation, resources=frozenset({plural})
+        )
+        for operation in ("CREATE", "UPDATE", "DELETE")
+    )
+
+
 EXEMPTIONS: Final = (
     # The control plane creates objects for an admitted object: ReplicaSets, Pods, Jobs.
     Exemption(who=_CONTROLLERS, operation="CREATE", fact=_controlled, admitted=True),
@@ -206,16 +228,12 @@ EXEMPTIONS: Final = (
         operation="UPDATE",
         resources=frozenset({"services"}),
     ),
-    # Penstock keeps finalizers on its kinds, and generates sources from others.
+    # Penstock's controllers keep finalizers on the objects that they reconcile.
     Exemption(who=PENSTOCK, operation="UPDATE", fact=_finalizers),
-    *(
-        Exemption(
-            who=PENSTOCK,
-            operation=operation,
-            resources=frozenset({"externalartifacts", "helmcharts"}),
-        )
-        for operation in ("CREATE", "UPDATE", "DELETE")
-    ),
+    # The HelmChart of a HelmRelease is its template, which was admitted with the HelmRelease.
+    *_generated("helmcharts", by="helm-controller"),
+    # The ExternalArtifacts of an ArtifactGenerator follow from its spec, which was admitted.
+    *_generated("externalartifacts", by="source-controller"),
     # Writes without an effect are allowed for all users: no change, a request to reconcile, a
     # restart.
     Exemption(who=ANYBODY, operation="UPDATE", fact=_idle),

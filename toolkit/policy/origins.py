@@ -11,7 +11,8 @@ The first origin is the source itself. An artifact without a record was stored b
 or by a third party, and satisfies no policy about origins.
 """
 
-from collections.abc import Iterable, Mapping
+import hashlib
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Final
 
 import msgspec
@@ -30,6 +31,12 @@ REMEDY: Final = (
 )
 _MOST_BYTES: Final = 16 << 10
 _BUCKET: Final = ("endpoint", "bucketName")
+_CHART: Final = "HelmChart"
+_CHOOSING: Final = (
+    *("chart", "version", "reconcileStrategy", "verify"),
+    *("valuesFile", "valuesFiles", "ignoreMissingValuesFiles"),
+)
+"""The fields of the spec of a HelmChart that choose its content, besides ``sourceRef``."""
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -37,7 +44,8 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
 
     ``url`` is canonical; it is empty if the kind has none or it cannot be compared. ``own_proxy``
     and ``own_trusted_root`` tell that the source named one. ``mode`` is the object in Git that must
-    be signed. ``any_identity`` means that every identity could sign. ``facts`` name the signer.
+    be signed. ``any_identity`` means that every identity could sign. ``asked`` identifies what the
+    spec of a HelmChart asked for (``asked``). ``facts`` name the signer.
     """
 
     kind: str
@@ -47,6 +55,7 @@ class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rena
     mode: str = ""
     own_trusted_root: bool = False
     any_identity: bool = False
+    asked: str = ""
     facts: dict[str, str] = {}
 
 
@@ -64,16 +73,45 @@ def own(obj: Json) -> Origin:
         mode=str(verify.get("mode") or "HEAD") if git and verify else "",
         own_trusted_root=bool(verify.get("trustedRootSecretRef")),
         any_identity=keyless and not git and not named,
+        asked=asked(obj) if obj.get("kind") == _CHART else "",
     )
 
 
+def asked(chart: Json) -> str:
+    """Return the digest of the fields of a HelmChart that choose its content.
+
+    The HelmChart must have all defaults. Two HelmCharts of one namespace with the same digest have
+    the same content, and only a HelmRelease with this template may use it.
+    """
+    spec = dig(chart, "spec", default={})
+    source = [dig(spec, "sourceRef", key) for key in ("kind", "name")]
+    chosen = [spec.get(name) or None for name in _CHOOSING]
+    text = msgspec.json.encode([source, chosen], order="sorted")
+    return hashlib.sha256(text).hexdigest()
+
+
+def addressed(found: Sequence[Origin]) -> tuple[Origin, ...]:
+    """Return the origins that have an address, which policies compare.
+
+    A HelmChart has none: its content is that of the source in its ``sourceRef``, which is recorded
+    after it. The result is empty if that source is not recorded.
+    """
+    return tuple(found[1:] if found and found[0].kind == _CHART else found)
+
+
 def url_of(obj: Json) -> str:
-    """Return the URL that policies compare: a bucket's is made of two fields."""
+    """Return the URL that policies compare: a bucket's is made of the fields that name it.
+
+    Google's API has the bucket behind ``/storage/v1/b``. On another server this may be a path in
+    another bucket, so it is part of the URL there.
+    """
     insecure = bool(dig(obj, "spec", "insecure", default=False))
     if obj.get("kind") == "Bucket":
         endpoint, name = (str(dig(obj, "spec", key, default="")) for key in _BUCKET)
         scheme = "" if "://" in endpoint else "http://" if insecure else "https://"
-        return f"{scheme}{endpoint.rstrip('/')}/{name}"
+        base = f"{scheme}{endpoint.rstrip('/')}"
+        google = dig(obj, "spec", "provider") == "gcp" and not _is_google(base)
+        return f"{base}{'/storage/v1/b' if google else ''}/{name}"
     url = str(dig(obj, "spec", "url", default=""))
     oci = insecure and url.startswith("oci://")
     return f"oci+http://{url.removeprefix('oci://')}" if oci else url
@@ -112,6 +150,15 @@ def same(metadata: Mapping[str, str], text: str) -> bool:
     return _places(read(metadata)) == _places(read({RECORD: text}))
 
 
+def fetched_alike(metadata: Mapping[str, str], text: str) -> bool:
+    """Tell whether the places of a record equal those of a new one.
+
+    Another spec of a HelmChart may ask for the same chart from the same place.
+    """
+    before, after = (_places(read(each)) for each in (metadata, {RECORD: text}))
+    return [_unasked(each) for each in before] == [_unasked(each) for each in after]
+
+
 def without(metadata: Mapping[str, str]) -> dict[str, str]:
     """Return metadata without the record."""
     return {name: value for name, value in metadata.items() if name != RECORD}
@@ -122,6 +169,14 @@ _DECODER: Final = msgspec.json.Decoder(list[Origin])
 
 def _places(found: Iterable[Origin]) -> list[Origin]:
     return [msgspec.structs.replace(each, facts={}) for each in found]
+
+
+def _unasked(origin: Origin) -> Origin:
+    return msgspec.structs.replace(origin, asked="")
+
+
+def _is_google(base: str) -> bool:
+    return base.partition("://")[2].partition(":")[0].lower().endswith(".googleapis.com")
 
 
 def _comparable(url: str) -> str:

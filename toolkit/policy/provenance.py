@@ -2,8 +2,9 @@
 
 Pure. The caller gathers the policies, the labels of the namespace, the claims after their
 verification (``claims``), and the exemptions (``machinery``). A write must satisfy all policies of
-a namespace; within a policy it must satisfy one origin completely. An applier may always delete the
-objects that it has applied, whatever has happened to its source.
+a namespace; within a policy it must satisfy one origin completely. So must a deletion, because a
+revision can remove objects, too. Only an applier that is itself deleted, which names no source, may
+always delete the objects that it has applied.
 """
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -11,6 +12,7 @@ from dataclasses import dataclass, replace
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
+from crds import KINDS
 from crds.meta import Artifact
 from crds.policy_parts import Mode
 from crds.policy_provenance import (
@@ -52,13 +54,10 @@ DEFAULT: Final = (
     _of("policy", "poddisruptionbudgets"),
     _of("networking.k8s.io", "ingresses", "networkpolicies"),
     _of("rbac.authorization.k8s.io", "roles", "rolebindings"),
-    # Users who may write these objects determine the content of repositories. ExternalArtifacts and
-    # HelmCharts are left out, because they are generated.
-    _of("kustomize.toolkit.fluxcd.io", "kustomizations"),
-    _of("helm.toolkit.fluxcd.io", "helmreleases"),
-    _of("source.toolkit.fluxcd.io", "gitrepositories", "ocirepositories", "buckets"),
-    _of("source.toolkit.fluxcd.io", "helmrepositories"),
-    _of("source.extensions.fluxcd.io", "artifactgenerators"),
+    # All of our kinds decide what is applied: sources and appliers, what sources are made from, the
+    # images that are written into repositories, the events that start this, and who may refer to
+    # objects. ``machinery`` has the accounts that generate some of them.
+    *(_of(kind.group, kind.plural) for kind in KINDS if kind.namespaced),
 )
 """The resources of a policy that names none: objects that users write."""
 
@@ -133,9 +132,9 @@ def judge(
     policies: Iterable[ProvenancePolicy], attempt: Attempt, claims: Claims, standing: Standing
 ) -> tuple[Violation, ...]:
     """Return the violations of a write with valid claims."""
-    if attempt.operation == "DELETE" and claims.applier in owners_of(attempt.old):
-        return ()
     if not claims.source:
+        if attempt.operation == "DELETE" and claims.applier in owners_of(attempt.old):
+            return ()
         return unproven(policies, f"{claims.applier} does not state the source that it applies")
     return tuple(
         _violation(policy, why)
@@ -191,7 +190,7 @@ def home(standing: Standing) -> Home:
 
 def _url(root: Part) -> str:
     """Return the URL from which the current artifact was fetched; empty if it is unknown."""
-    found = root.origins(root.artifacts[0]) if root.artifacts else ()
+    found = origins.addressed(root.origins(root.artifacts[0])) if root.artifacts else ()
     return found[0].url if found else ""
 
 
@@ -312,7 +311,7 @@ def _foreign(wanted: OriginSource, claims: Claims, parts: Sequence[Part]) -> str
 def _fits(wanted: OriginSource, part: Part, artifact: Artifact) -> bool:
     if not wanted.urls:
         return _is(wanted, part.source)
-    found = part.origins(artifact)
+    found = origins.addressed(part.origins(artifact))
     return _is(wanted, part.source) and bool(found) and not _outside(wanted, found)
 
 
@@ -325,12 +324,12 @@ def _is(wanted: OriginSource, source: ObjectRef) -> bool:
 
 
 def _outside(wanted: OriginSource, found: Iterable[Origin]) -> list[Origin]:
-    return [each for each in found if not any(urls.matches(one, each.url) for one in wanted.urls)]
+    return [each for each in found if not urls.admits(wanted.urls, each.url)]
 
 
 def _elsewhere(wanted: OriginSource, part: Part) -> str:
     """Return what is wrong with the origin of the current artifact."""
-    found = part.origins(part.artifacts[0]) if part.artifacts else ()
+    found = origins.addressed(part.origins(part.artifacts[0])) if part.artifacts else ()
     if not found:
         return f"cannot show where its artifact came from: {origins.REMEDY}"
     foreign = next(iter(_outside(wanted, found)), found[0])

@@ -17,6 +17,7 @@ from crds.policy_referencegrant import EVERY, ReferenceGrant
 from toolkit.errors import AccessDeniedError
 from toolkit.kube.options import Options
 from toolkit.objects import GroupVersionKind, ObjectRef, gvk_of
+from toolkit.policy import fieldpaths
 
 Lookup = Callable[[str], Iterable[ReferenceGrant]]
 """Returns the grants of a namespace; ``toolkit.policy.grants.Grants`` is one."""
@@ -71,11 +72,13 @@ _GENERATOR: Final = ("source.extensions.fluxcd.io", "ArtifactGenerator")
 _IMAGE: Final = "image.toolkit.fluxcd.io"
 _AUTOMATION: Final = (_IMAGE, "ImageUpdateAutomation")
 _NOTIFICATION: Final = "notification.toolkit.fluxcd.io"
+_OPERATOR: Final = "fluxcd.controlplane.io"
 _EMITTING: Final = (
     _KUSTOMIZATION,
     _HELM_RELEASE,
     _GENERATOR,
     *((_IMAGE, kind) for kind in ("ImageRepository", "ImagePolicy", "ImageUpdateAutomation")),
+    *((_OPERATOR, kind) for kind in ("FluxInstance", "ResourceSet", "ResourceSetInputProvider")),
 )
 """Kinds of other groups than that of sources which events are about."""
 
@@ -268,7 +271,7 @@ def references(obj: Mapping[str, Any], own: str) -> Iterator[Reference]:
     for field in REFERENCES:
         if field.holder != holder.group_kind:
             continue
-        for path, value in _at(obj, field.path.split("."), ""):
+        for path, value in fieldpaths.at(obj, field.path):
             group, kind = field.meant(value)
             namespace = str(value.get("namespace") or own)
             target = ObjectRef(
@@ -276,28 +279,6 @@ def references(obj: Mapping[str, Any], own: str) -> Iterator[Reference]:
             )
             reads = not field.consents and (not field.reads or bool(value.get(field.reads)))
             yield Reference(path=path, target=target, reads=reads)
-
-
-def _at(
-    node: Mapping[str, Any], parts: list[str], path: str
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the objects at a path, each with its exact path."""
-    name, rest = parts[0], parts[1:]
-    key = name.removesuffix("[]")
-    here = f"{path}.{key}".lstrip(".")
-    value = node.get(key)
-    if name.endswith("[]"):
-        entries = value if isinstance(value, list) else []
-        found = [(f"{here}[{number}]", entry) for number, entry in enumerate(entries)]
-    else:
-        found = [(here, value)]
-    for place, entry in found:
-        if not isinstance(entry, Mapping):
-            continue
-        if rest:
-            yield from _at(entry, rest, place)
-        else:
-            yield place, entry
 
 
 def _allows(grant: ReferenceGrant, holder: ObjectRef, target: ObjectRef) -> bool:

@@ -157,7 +157,7 @@ def _unfit_origin(origin: Origin, policy: SourcePolicy) -> str:
 
 def _elsewhere(origin: Origin, entry: AllowedSource) -> str:
     """Return why the origin of content does not satisfy an entry; empty if it does."""
-    if entry.urls and not any(urls.matches(pattern, origin.url) for pattern in entry.urls):
+    if entry.urls and not urls.admits(entry.urls, origin.url):
         at = urls.shown(origin.url) or "an address that is not known or cannot be compared"
         return f"it was fetched from {at}; allowed are {', '.join(entry.urls)}"
     if entry.own_proxy == "Deny" and origin.own_proxy:

@@ -1,8 +1,10 @@
 """Which permissions an object uses, so that only users who have them may write it.
 
 A Kustomization or HelmRelease acts as a service account, reaches another cluster with a kubeconfig,
-decrypts with keys, and reads values. A user who writes it uses these indirectly, so the user must
-have them: be the account, be allowed to ``impersonate`` it, or have the verb ``use`` on it.
+decrypts with keys, and reads values. A source signs in with credentials. A user who writes such an
+object uses these indirectly, so the user must have them: be the account, be allowed to
+``impersonate`` it, or to ``get`` the Secret (``secretrefs`` lists the fields), or have the verb
+``use``.
 ``powers`` lists what an object uses; the caller asks the API server about the requester. Pure.
 
 A change of the pace alone uses nothing new, and neither does a change of metadata or status: writes
@@ -10,13 +12,13 @@ of controllers and the removal of finalizers are always allowed.
 """
 
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Any, Final
 
 from toolkit.errors import AccessDeniedError
 from toolkit.objects import Json, dig, gvk_of
-from toolkit.policy import claims
+from toolkit.policy import claims, secretrefs
 
 PROTECTED: Final = "policy.penstock.dev/"
 """Prefix of labels of namespaces that only users who may change policies may change."""
@@ -32,6 +34,7 @@ _HELM_RELEASE: Final = ("helm.toolkit.fluxcd.io", "HelmRelease")
 _SOURCE: Final = "source.toolkit.fluxcd.io"
 _NOTIFICATION: Final = "notification.toolkit.fluxcd.io"
 _IMAGE: Final = "image.toolkit.fluxcd.io"
+_AUTOMATION: Final = (_IMAGE, "ImageUpdateAutomation")
 
 ACCOUNTS: Final[tuple[tuple[GroupKind, str], ...]] = (
     # applies,
@@ -62,26 +65,6 @@ _SIGNING_IN: Final = MappingProxyType(
 """Sources that may sign in at a cloud, with the fields that keep them from the default account."""
 _OWN: Final = frozenset({_SOURCE, _IMAGE, _NOTIFICATION})
 _CLOUDS: Final = frozenset({"aws", "azure", "gcp"})
-_SHOWN: Final = MappingProxyType(
-    {
-        "GitRepository": ("spec.secretRef",),
-        "OCIRepository": ("spec.secretRef",),
-        "Bucket": ("spec.secretRef", "spec.sts.secretRef"),
-        "HelmRepository": ("spec.secretRef",),
-        "Provider": ("spec.secretRef",),
-        # The path of the hook is made of the token, and can be guessed at.
-        "Receiver": ("spec.secretRef",),
-        "ImageRepository": ("spec.secretRef",),
-        # Content that is signed with a key counts as content of the owner of the key.
-        "ImageUpdateAutomation": ("spec.git.commit.signingKey.secretRef",),
-    }
-)
-"""Secrets that are sent to a server which the object names: naming them means reading them.
-
-Secrets with certificates and proxies are not among them: a private key is never sent, and the
-password of a proxy goes to the address in the same Secret.
-"""
-
 PACE: Final = frozenset({"interval", "retryInterval", "timeout", "suspend"})
 """Fields of a spec that change when something is done, and not what."""
 
@@ -156,15 +139,46 @@ def lends(new: Json, old: Json | None) -> bool:
 def powers(obj: Json, namespace: str, installation: Installation) -> tuple[Power, ...]:
     """Return everything that an object of ``namespace`` borrows."""
     kind = gvk_of(obj).group_kind
-    if kind == _KUSTOMIZATION:
-        return tuple(_of_kustomization(obj, namespace, installation))
-    if kind == _HELM_RELEASE:
-        return tuple(_of_helm_release(obj, namespace, installation))
-    return (
-        *_named(obj, namespace),
-        *_signing_in(obj, namespace, installation),
-        *_showing(obj, namespace),
+    if kind in {_KUSTOMIZATION, _HELM_RELEASE}:
+        own = installation.applier if kind == _KUSTOMIZATION else installation.releaser
+        accounts = (
+            *_applying(obj, namespace, installation, own),
+            *_decrypting(obj, namespace, installation),
+        )
+    else:
+        accounts = (
+            *_named(obj, namespace),
+            *_signing_in(obj, namespace, installation),
+        )
+    return (*accounts, *_reading(obj, namespace))
+
+
+def pushing(
+    repository: Json | None, namespace: str, installation: Installation
+) -> tuple[Power, ...]:
+    """Return what an ImageUpdateAutomation borrows from the GitRepository that it pushes to.
+
+    These are the credentials of the GitRepository of the same ``namespace``. One that does not
+    exist yet may name any Secret tomorrow. In another namespace, a ReferenceGrant for
+    ImageUpdateAutomations is the consent of the owner.
+    """
+    field = "spec.sourceRef"
+    if repository is None:
+        return (_secret(field, namespace, ""),)
+    return tuple(
+        replace(power, field=field)
+        for power in powers(repository, namespace, installation)
+        if not power.field.startswith("spec.verify")
     )
+
+
+def pushes_to(obj: Json, namespace: str) -> str:
+    """Return the name of the GitRepository of the same namespace that an object pushes to."""
+    if gvk_of(obj).group_kind != _AUTOMATION:
+        return ""
+    ref = dig(obj, "spec", "sourceRef", default={})
+    near = ref.get("namespace") in {None, "", namespace}
+    return str(ref.get("name") or "") if near else ""
 
 
 def require_account(labels: Mapping[str, str], *, account: str, remote: bool) -> None:
@@ -200,29 +214,19 @@ def _acting(obj: Json) -> dict[str, Any]:
     return {key: value for key, value in spec.items() if key not in PACE}
 
 
-def _of_kustomization(obj: Json, namespace: str, installation: Installation) -> Iterator[Power]:
-    yield from _applying(obj, namespace, installation, installation.applier)
-    yield from _decrypting(obj, namespace, installation)
-    yield from _reading("spec.postBuild.substituteFrom", obj, namespace)
-
-
-def _of_helm_release(obj: Json, namespace: str, installation: Installation) -> Iterator[Power]:
-    yield from _applying(obj, namespace, installation, installation.releaser)
-    yield from _decrypting(obj, namespace, installation)
-    yield from _reading("spec.valuesFrom", obj, namespace)
-
-
-def _reading(field: str, obj: Json, namespace: str) -> Iterator[Power]:
-    """Yield each Secret of a list of sources; of very many, all Secrets of the namespace."""
-    named: dict[object, tuple[int, Json]] = {}
-    for number, source in enumerate(dig(obj, *field.split("."), default=())):
-        if source.get("kind") == "Secret":
-            named.setdefault(source.get("name"), (number, source))
-    if len(named) > MOST_SECRETS:
-        yield _secret(field, namespace, {}, _READ)
-        return
-    for number, source in named.values():
-        yield _secret(f"{field}[{number}]", namespace, source, _READ)
+def _reading(obj: Json, namespace: str) -> Iterator[Power]:
+    """Yield each Secret that an object names; of very many in a list, all of the namespace."""
+    listed: dict[str, dict[str, secretrefs.Named]] = {}
+    for each in secretrefs.named(obj, namespace):
+        if each.listed:
+            listed.setdefault(each.listed, {}).setdefault(each.name, each)
+        else:
+            yield _secret(each.path, each.namespace, each.name)
+    for field, found in listed.items():
+        if len(found) > MOST_SECRETS:
+            yield _secret(field, namespace, "")
+        else:
+            yield from (_secret(each.path, each.namespace, each.name) for each in found.values())
 
 
 def _applying(obj: Json, namespace: str, installation: Installation, own: str) -> Iterator[Power]:
@@ -230,8 +234,6 @@ def _applying(obj: Json, namespace: str, installation: Installation, own: str) -
     remote = dig(obj, "spec", "kubeConfig")
     if remote:
         # the account, if one is named, is of the other cluster
-        if remote.get("secretRef"):
-            yield _secret("spec.kubeConfig.secretRef", namespace, remote["secretRef"], _READ)
         if remote.get("configMapRef"):
             # a ConfigMap can name any account, and another one tomorrow
             yield _account("spec.kubeConfig.configMapRef", namespace, "")
@@ -253,8 +255,6 @@ def _decrypting(obj: Json, namespace: str, installation: Installation) -> Iterat
     field = "spec.decryption.serviceAccountName"
     named = str(decryption.get("serviceAccountName") or "")
     default = installation.default_decryption_service_account
-    if decryption.get("secretRef"):
-        yield _secret("spec.decryption.secretRef", namespace, decryption["secretRef"], _READ)
     if named or default:
         yield _account(field, namespace, named or default, implied=not named)
 
@@ -281,15 +281,6 @@ def _signing_in(obj: Json, namespace: str, installation: Installation) -> Iterat
         yield _account(f"spec.{fields[0]}", namespace, default, implied=True)
 
 
-def _showing(obj: Json, namespace: str) -> Iterator[Power]:
-    """Yield the Secrets that a source has shown to the server that it names."""
-    group, kind = gvk_of(obj).group_kind
-    for field in _SHOWN.get(kind, ()) if group in _OWN else ():
-        ref = dig(obj, *field.split("."))
-        if ref:
-            yield _secret(field, namespace, ref, _READ)
-
-
 def _account(field: str, namespace: str, name: str, *, implied: bool = False) -> Power:
     return Power(
         field=field,
@@ -301,11 +292,5 @@ def _account(field: str, namespace: str, name: str, *, implied: bool = False) ->
     )
 
 
-def _secret(field: str, namespace: str, ref: Json, verbs: tuple[str, ...]) -> Power:
-    return Power(
-        field=field,
-        resource="secrets",
-        namespace=namespace,
-        name=str(ref.get("name") or ""),
-        verbs=verbs,
-    )
+def _secret(field: str, namespace: str, name: str) -> Power:
+    return Power(field=field, resource="secrets", namespace=namespace, name=name, verbs=_READ)

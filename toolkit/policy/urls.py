@@ -1,22 +1,37 @@
 """Match URLs against patterns. Pure.
 
 A URL is normalized first. A URL that two programs may parse differently matches no pattern, because
-the compared URL must be the one to which a client connects.
+the compared URL must be the one to which a client connects, and the path must be the one that the
+server opens. Servers read paths differently: servlet containers drop ``;parameters`` before they
+resolve ``..``, some decode twice, Windows drops dots and spaces at the end of a name. So a path may
+only consist of characters to which no server gives a meaning, and encoded text must be valid UTF-8
+of letters, digits, spaces and these characters. The dot is never encoded.
 """
 
 import functools
+import ipaddress
 import re
+import unicodedata
+from collections.abc import Iterable
 from typing import Any, Final
-from urllib.parse import urlsplit
 
 import re2
 
-_STRICT: Final = re.compile(r"[a-z][a-z0-9+.-]*://[A-Za-z0-9._~:/@%+=,!$&'()*;\[\]-]+", re.ASCII)
 _PORTS: Final = {"http": 80, "https": 443, "ssh": 22, "oci": 443, "oci+http": 80}
 _LONGEST: Final = 4096
 """Characters; every pattern of every policy looks at all of them."""
-_DOTS: Final = re.compile(r"(^|/)(\.|%2e){1,2}(/|$)", re.IGNORECASE)
-_HIDDEN: Final = re.compile(r"%(2f|5c|00)", re.IGNORECASE)
+_FORM: Final = re.compile(
+    r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://"
+    r"(?:[A-Za-z0-9._~!$&'()+,;=:-]*@)?"
+    r"(?:(?P<name>[A-Za-z0-9._*-]+)|\[(?P<six>[0-9A-Fa-f:.]+)\])"
+    r"(?::(?P<port>[1-9][0-9]{0,4}))?"
+    r"(?P<path>(?:/.*)?)"
+)
+_LABEL: Final = re.compile(r"[a-z0-9_*](?:[a-z0-9_*-]*[a-z0-9_*])?")
+_NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
+_SEGMENT: Final = re.compile(r"(?:[A-Za-z0-9._~:@+$*-]|%[0-9A-Fa-f]{2})+")
+_ENCODED: Final = re.compile(r"(?:%[0-9A-Fa-f]{2})+")
+_DECODED: Final = re.compile(r"[A-Za-z0-9 _~@+-]*")
 
 
 class UnclearURLError(ValueError):
@@ -29,26 +44,31 @@ def canonical(url: str) -> str:
     Raises:
         UnclearURLError: programs may parse the URL differently.
     """
-    if len(url) > _LONGEST:
+    if "*" in url:
+        raise UnclearURLError("it contains '*'")
+    return canonical_pattern(url)
+
+
+def canonical_pattern(pattern: str) -> str:
+    """Return a pattern in the form of the URLs that it is compared with.
+
+    Raises:
+        UnclearURLError: it can match no URL.
+    """
+    if len(pattern) > _LONGEST:
         raise UnclearURLError(f"it has more than {_LONGEST} characters")
-    scheme, separator, rest = url.partition("://")
-    url = f"{scheme.lower()}{separator}{rest}"
-    if not _STRICT.fullmatch(url):
+    found = _FORM.fullmatch(pattern)
+    if found is None:
         raise UnclearURLError(
-            "it must have a scheme, and only plain characters, without query and fragment"
+            "it must have a scheme, a plain host and port, and no query and fragment"
         )
-    try:
-        parts = urlsplit(url)
-        host, port = (parts.hostname or "").lower(), parts.port
-    except ValueError as exc:
-        raise UnclearURLError("its host or port is malformed") from exc
-    if not host or "@" in (parts.username or "") or "%" in parts.netloc:
-        raise UnclearURLError("its host is missing, or has unusual characters")
-    if _DOTS.search(parts.path) or _HIDDEN.search(parts.path) or "//" in parts.path.rstrip("/"):
-        raise UnclearURLError("its path contains '.', '..', or encoded or empty parts")
-    shown = f"[{host}]" if ":" in host else host
-    address = shown if port in {None, _PORTS.get(parts.scheme)} else f"{shown}:{port}"
-    return f"{parts.scheme}://{address}{parts.path.rstrip('/')}"
+    scheme, port = found["scheme"].lower(), int(found["port"] or 0)
+    if port > 65535:
+        raise UnclearURLError("its port is malformed")
+    host = f"[{_address(found['six'])}]" if found["six"] else _host(found["name"].lower())
+    address = host if port in {0, _PORTS.get(scheme)} else f"{host}:{port}"
+    segments = found["path"].removesuffix("/").split("/")
+    return f"{scheme}://{address}" + "/".join(["", *map(_segment, segments[1:])])
 
 
 def shown(url: str) -> str:
@@ -59,9 +79,71 @@ def shown(url: str) -> str:
     return f"'{url}'" if url and "@" not in url else ""
 
 
+def admits(patterns: Iterable[str], recorded: str) -> bool:
+    """Tell whether a pattern matches a recorded URL.
+
+    It was canonical for the version that recorded it, and must still be so.
+    """
+    try:
+        url = canonical(recorded)
+    except UnclearURLError:
+        return False
+    return any(matches(pattern, url) for pattern in patterns)
+
+
 def matches(pattern: str, url: str) -> bool:
     """Tell whether a pattern matches a canonical URL: ``*`` stops at a slash, ``**`` does not."""
     return _compiled(pattern.rstrip("/")).fullmatch(url) is not None
+
+
+def _host(name: str) -> str:
+    labels = name.split(".")
+    if not all(map(_LABEL.fullmatch, labels)):
+        raise UnclearURLError("its host is not a name of letters, digits and '-'")
+    if _NUMBER.fullmatch(labels[-1]) and "*" not in name:
+        # Clients read a name whose last part is a number as an address, in many spellings.
+        try:
+            return str(ipaddress.IPv4Address(name))
+        except ValueError as exc:
+            raise UnclearURLError("its host is not an address of four numbers") from exc
+    return name
+
+
+def _address(text: str) -> str:
+    try:
+        return str(ipaddress.IPv6Address(text))
+    except ValueError as exc:
+        raise UnclearURLError("its host is not an address") from exc
+
+
+def _segment(text: str) -> str:
+    """Return a part of a path, with encoded bytes in upper case."""
+    if text in {"", "."} or ".." in text or text.endswith("."):
+        raise UnclearURLError("its path has '.', '..', an empty part, or a part that ends in '.'")
+    if not _SEGMENT.fullmatch(text):
+        raise UnclearURLError(
+            "its path may only contain letters, digits, the characters . _ ~ : @ + $ -, and "
+            "encoded spaces and letters"
+        )
+    upper = _ENCODED.sub(lambda found: _checked(found[0]), text)
+    if "::" in text or text.startswith("%20") or text.endswith("%20"):
+        raise UnclearURLError("its path has '::', or a part that begins or ends with a space")
+    return upper
+
+
+def _checked(encoded: str) -> str:
+    try:
+        decoded = bytes.fromhex(encoded.replace("%", "")).decode()
+    except UnicodeDecodeError as exc:
+        raise UnclearURLError("its path has encoded bytes that are not UTF-8") from exc
+    ascii_, letters = (
+        "".join(char for char in decoded if char.isascii() is wanted) for wanted in (True, False)
+    )
+    # A letter that normalization changes could become a character that is not allowed.
+    stable = unicodedata.normalize("NFKC", letters) == letters
+    if not _DECODED.fullmatch(ascii_) or not stable or (letters and not letters.isalnum()):
+        raise UnclearURLError("its path has encoded characters other than spaces and letters")
+    return encoded.upper()
 
 
 @functools.lru_cache(maxsize=4096)

@@ -22,6 +22,14 @@ NO_RESPONSE: Final = "no response in time"
 NOT_HTTP: Final = "the response is not HTTP"
 
 
+UNTRUSTED: Final = "certificate verify failed"
+PLAIN: Final = "the server does not speak TLS"
+_NO_TLS: Final = frozenset(
+    {"WRONG_VERSION_NUMBER", "HTTP_REQUEST", "PACKET_LENGTH_TOO_LONG", "RECORD_LAYER_FAILURE"}
+)
+"""Reasons of OpenSSL for an answer that begins as that of a server without TLS."""
+
+
 def cause(error: BaseException, *, otherwise: str = NOT_HTTP) -> str:
     """Return the reason in a few words; ``otherwise`` for an error that is not in the table."""
     for kind, words in _WORDS:
@@ -32,11 +40,14 @@ def cause(error: BaseException, *, otherwise: str = NOT_HTTP) -> str:
 
 def _certificate(error: Any) -> str:
     why = getattr(error, "verify_message", "")
-    return f"certificate verify failed: {why}" if why else "certificate verify failed"
+    return f"{UNTRUSTED}: {why}" if why else UNTRUSTED
 
 
 def _tls(error: Any) -> str:
-    return f"TLS failed: {error.reason}" if getattr(error, "reason", "") else "TLS failed"
+    reason = getattr(error, "reason", "")
+    if reason in _NO_TLS:
+        return f"{PLAIN} ({reason})"
+    return f"TLS failed: {reason}" if reason else "TLS failed"
 
 
 def _system(error: Any) -> str:

@@ -36,9 +36,13 @@ def from_pem(pem: bytes) -> PublicKey:
 
     """
     try:
-        return accepted(serialization.load_pem_public_key(pem))
+        key = serialization.load_pem_public_key(pem)
     except UnsupportedAlgorithm as exc:
         raise ValueError("keys of this type are not supported") from exc
+    except ValueError as exc:
+        # The library's message may contain a part of the input.
+        raise ValueError("it is not the PEM of one") from exc
+    return accepted(key)
 
 
 def from_der(der: bytes) -> PublicKey:

@@ -22,6 +22,10 @@ from webhooks.validation import (
 from webhooks.validation.rule import Checks, Fault, Named, Rule, read, when
 
 _ACTIONS: Final = ("install", "upgrade", "test", "rollback", "uninstall")
+_INTERVALS: Final = (
+    *("spec.install.strategy.retryInterval", "spec.upgrade.strategy.retryInterval"),
+    "spec.chart.spec.interval",
+)
 
 
 def _name(obj: HelmRelease) -> Iterator[Fault]:
@@ -120,6 +124,10 @@ def _timeouts(obj: HelmRelease) -> Iterator[tuple[str, str]]:
 
 def _durations(obj: HelmRelease) -> Iterator[tuple[str, str]]:
     yield from _timeouts(obj)
+    yield from _intervals(obj)
+
+
+def _intervals(obj: HelmRelease) -> Iterator[tuple[str, str]]:
     for action in ("install", "upgrade"):
         said = getattr(obj.spec, action)
         if said and said.strategy:
@@ -131,6 +139,16 @@ def _durations(obj: HelmRelease) -> Iterator[tuple[str, str]]:
 def _long(obj: HelmRelease) -> Iterator[Fault]:
     for field, text in _durations(obj):
         yield from when(schedule.too_long(text), field, schedule.TOO_LONG)
+
+
+def _short(obj: HelmRelease) -> Iterator[Fault]:
+    for field, text in _intervals(obj):
+        yield from schedule.short(field, text)
+
+
+def _brief(obj: HelmRelease) -> Iterator[Fault]:
+    for field, text in _timeouts(obj):
+        yield from schedule.brief(field, text)
 
 
 def _zero(obj: HelmRelease) -> Iterator[Fault]:
@@ -245,11 +263,7 @@ RULES: Final[tuple[Rule[HelmRelease], ...]] = (
     ),
     Rule(
         name="action-duration-range",
-        fields=(
-            *(f"spec.{action}.timeout" for action in _ACTIONS),
-            *("spec.install.strategy.retryInterval", "spec.upgrade.strategy.retryInterval"),
-            "spec.chart.spec.interval",
-        ),
+        fields=(*(f"spec.{action}.timeout" for action in _ACTIONS), *_INTERVALS),
         demands="it is a duration that Go programs can hold",
         remedy="write at most 2562047h",
         find=_long,
@@ -260,6 +274,22 @@ RULES: Final[tuple[Rule[HelmRelease], ...]] = (
         demands="it is more than nothing",
         remedy="leave it out, or write some seconds",
         find=_zero,
+    ),
+    Rule(
+        name="action-interval-short",
+        fields=_INTERVALS,
+        demands="it is 10 s or more",
+        remedy="write a minute or more",
+        find=_short,
+        refuses=False,
+    ),
+    Rule(
+        name="action-timeout-short",
+        fields=tuple(f"spec.{action}.timeout" for action in _ACTIONS),
+        demands="it is 100 ms or more",
+        remedy="leave it out, or write some seconds",
+        find=_brief,
+        refuses=False,
     ),
     *schedule.of_actions("interval", "timeout"),
 )

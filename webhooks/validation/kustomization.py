@@ -157,7 +157,7 @@ RULES: Final[tuple[Rule[Kustomization], ...]] = (
         find=_validation,
         refuses=False,
     ),
-    *schedule.rules("interval", "timeout", "retryInterval"),
+    *schedule.of_builds("interval", "timeout", "retryInterval"),
 )
 
 CHECKS: Final = Checks(

@@ -43,7 +43,7 @@ def _unmatched(field: str, given: list[str]) -> Iterator[Fault]:
         if "*" in pattern.partition("://")[0]:
             continue
         try:
-            canonical = urls.canonical(pattern)
+            canonical = urls.canonical_pattern(pattern)
         except urls.UnclearURLError as exc:
             yield Fault(f"{field}[{number}]", f"no URL matches it: {exc}")
             continue
@@ -63,6 +63,22 @@ def _origins(obj: ProvenancePolicy) -> Iterator[Fault]:
             yield from _unmatched(f"spec.origins[{number}].source.urls", origin.source.urls)
 
 
+def _reachable(obj: ProvenancePolicy) -> Iterator[Fault]:
+    """Yield the operators whose account somebody else may be able to use.
+
+    Rights in a namespace change at any time, and every authorizer of the cluster may give them. So
+    the answer cannot be known here, and the author of the policy is told the condition.
+    """
+    for number, operator in enumerate(obj.spec.operators):
+        why = (
+            "every user who may create Pods, workloads or tokens of ServiceAccounts, or read "
+            f"Secrets, in namespace '{operator.namespace}' (as with the role 'edit') can write as "
+            "this account, and is not bound by the policy"
+        )
+        others = operator.namespace not in _CLUSTERS_OWN
+        yield from when(others, f"spec.operators[{number}]", why, operator.service_account_name)
+
+
 def _loose(obj: SourcePolicy | ImageVerificationPolicy) -> Iterator[Fault]:
     selector = obj.spec.namespace_selector
     if selector is None:
@@ -75,6 +91,8 @@ def _loose(obj: SourcePolicy | ImageVerificationPolicy) -> Iterator[Fault]:
 
 
 _NAME: Final = "kubernetes.io/metadata.name"
+_CLUSTERS_OWN: Final = frozenset({"kube-system"})
+"""Namespaces in which only administrators have rights."""
 _FREE_LABEL: Final = Rule(
     name="free-label",
     fields=("spec.namespaceSelector",),
@@ -90,7 +108,7 @@ def _url_pattern(field: str, find: Find[T]) -> Rule[T]:
         name="url-pattern",
         fields=(field,),
         demands="URLs in their canonical form can match it",
-        remedy="write it with a lower-case host, and without user, default port, '..' or query",
+        remedy="write it with a lower-case host, without user, default port, '..', ';' or query",
         find=find,
         refuses=False,
     )
@@ -123,7 +141,17 @@ SOURCE: Final[Checks[SourcePolicy]] = Checks(
 )
 PROVENANCE: Final[Checks[ProvenancePolicy]] = Checks(
     kind=PROVENANCE_POLICY,
-    rules=(_url_pattern("spec.origins[].source.urls[]", _origins),),
+    rules=(
+        _url_pattern("spec.origins[].source.urls[]", _origins),
+        Rule(
+            name="operator-account",
+            fields=("spec.operators[]",),
+            demands="only administrators have rights in the namespace of the account",
+            remedy="keep tenants out of that namespace, and list in resources what it must write",
+            find=_reachable,
+            refuses=False,
+        ),
+    ),
     patterns=("spec.origins[].revision", "spec.origins[].verifiedBy"),
     selectors=("spec.namespaceSelector",),
 )

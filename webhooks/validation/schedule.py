@@ -1,4 +1,8 @@
-"""Durations that make sense, alone and together."""
+"""Durations that make sense, alone and together.
+
+The schema, which is Flux's, allows every duration. One that is too short is admitted with a
+warning, and counts as the shortest that controllers use (``crds.meta``).
+"""
 
 from collections.abc import Iterator
 from types import MappingProxyType
@@ -8,9 +12,6 @@ from crds import meta
 from webhooks.validation.rule import Fault, Rule, WithSpec, when
 
 SHORT_SECONDS: Final = 10.0
-_LONGEST_SECONDS: Final = 2**63 / 1e9
-"""Go counts durations in nanoseconds, in 64 bits; Flux's own tools could not read a longer one."""
-
 TOO_LONG: Final = "it is longer than 292 years"
 
 _DEFAULT_TIMEOUT: Final = 60.0
@@ -41,20 +42,43 @@ def _given(obj: WithSpec[_Timed], *fields: str) -> dict[str, float]:
 def too_long(text: str) -> bool:
     """Tell whether no Go program can hold the duration; other texts are for the schema to judge."""
     try:
-        return bool(text) and meta.parse_duration(text) >= _LONGEST_SECONDS
+        return bool(text) and meta.parse_duration(text) >= meta.LONGEST
     except ValueError:
         return False
 
 
 def _long(obj: WithSpec[_Timed]) -> Iterator[Fault]:
     for field, seconds in _given(obj, *_ATTRIBUTES).items():
-        yield from when(seconds >= _LONGEST_SECONDS, f"spec.{field}", TOO_LONG)
+        yield from when(seconds >= meta.LONGEST, f"spec.{field}", TOO_LONG)
+
+
+def short(field: str, text: str) -> Iterator[Fault]:
+    """Yield a fault for an interval that is too short."""
+    try:
+        seconds = meta.parse_duration(text)
+    except ValueError:
+        return
+    floor = "" if seconds >= meta.SHORTEST_INTERVAL else "; it counts as 1 s"
+    why = f"less than 10 s is work without end{floor}"
+    yield from when(seconds < SHORT_SECONDS, field, why, text)
+
+
+def brief(field: str, text: str) -> Iterator[Fault]:
+    """Yield a fault for a timeout in which nothing can be done."""
+    try:
+        seconds = meta.parse_duration(text)
+    except ValueError:
+        return
+    yield from when(0 < seconds < meta.SHORTEST_TIMEOUT, field, "it counts as 100 ms", text)
 
 
 def _short(obj: WithSpec[_Timed]) -> Iterator[Fault]:
-    seconds = _given(obj, "interval").get("interval", SHORT_SECONDS)
-    short = seconds < SHORT_SECONDS
-    yield from when(short, "spec.interval", "less than 10 s is work without end", obj.spec.interval)
+    for field in ("interval", "retryInterval"):
+        yield from short(f"spec.{field}", getattr(obj.spec, _ATTRIBUTES[field], ""))
+
+
+def _brief(obj: WithSpec[_Timed]) -> Iterator[Fault]:
+    yield from brief("spec.timeout", getattr(obj.spec, "timeout", ""))
 
 
 def _zero(obj: WithSpec[_Timed]) -> Iterator[Fault]:
@@ -71,12 +95,12 @@ def _exceeds(obj: WithSpec[_Timed]) -> Iterator[Fault]:
     )
 
 
-_SHORT: Final = Rule(
-    name="interval-short",
-    fields=("spec.interval",),
-    demands="it is 10 s or more",
-    remedy="write a minute or more",
-    find=_short,
+_BRIEF: Final = Rule(
+    name="timeout-short",
+    fields=("spec.timeout",),
+    demands="it is 100 ms or more",
+    remedy="leave it out, or write some seconds",
+    find=_brief,
     refuses=False,
 )
 _ZERO: Final = Rule(
@@ -105,7 +129,22 @@ def rules(*fields: str) -> tuple[Rule[WithSpec[_Timed]], ...]:
         remedy="write at most 2562047h",
         find=_long,
     )
-    return (long, _SHORT, _ZERO, _EXCEEDS) if "timeout" in fields else (long, _SHORT)
+    intervals = tuple(f"spec.{field}" for field in fields if field != "timeout")
+    frequent = Rule(
+        name="interval-short",
+        fields=intervals,
+        demands="it is 10 s or more",
+        remedy="write a minute or more",
+        find=_short,
+        refuses=False,
+    )
+    often = (frequent,) if intervals else ()
+    return (long, *often, _ZERO, _BRIEF, _EXCEEDS) if "timeout" in fields else (long, *often)
+
+
+def of_builds(*fields: str) -> tuple[Rule[WithSpec[_Timed]], ...]:
+    """Return the rules for a kind whose timeout has a longer minimum, with a rule of its own."""
+    return tuple(rule for rule in rules(*fields) if rule is not _BRIEF)
 
 
 def of_actions(*fields: str) -> tuple[Rule[WithSpec[_Timed]], ...]:

@@ -25,13 +25,14 @@ MOST_FAULTS: Final = 64
 _MOST_SHOWN: Final = 16
 _LONGEST_CAUSE: Final = 512
 _INDEX: Final = re.compile(r"\[\d+\]")
-_UNREADABLE: Final[Rule[object]] = Rule(
+UNREADABLE: Final[Rule[object]] = Rule(
     name="unreadable",
     fields=("spec",),
     demands="controllers can read it",
     remedy="see the API reference",
     find=lambda _: iter(()),
 )
+"""What is refused for this rule, no controller does anything for."""
 
 
 _UNWRITTEN: Final[Rule[object]] = Rule(
@@ -104,7 +105,7 @@ def _all(checks: Checks[Any], obj: Json) -> Iterator[Finding]:
         model: Struct = msgspec.convert(obj, checks.kind.model)
     except msgspec.ValidationError as exc:
         wrong = misfits.explain(exc, obj, checks.kind.model)
-        rule = replace(_UNREADABLE, remedy=wrong.remedy)
+        rule = replace(UNREADABLE, remedy=wrong.remedy)
         yield Finding(rule, Fault(wrong.field, wrong.why, wrong.value))
         return
     if unwritten.missing(getattr(model, "spec", None)):

@@ -10,7 +10,7 @@ from typing import Final, Protocol
 
 from controllers.helm.deciding import charttemplate
 from crds.helm import HelmRelease
-from crds.meta import Artifact, Conditions, ObjectMeta
+from crds.meta import Artifact, Condition, Conditions, ObjectMeta
 from toolkit.chart import version
 from toolkit.errors import Told, TransientError, WaitingError
 from toolkit.objects import ObjectKey
@@ -20,6 +20,24 @@ NOT_READY: Final = "SourceNotReady"
 _SHOWN: Final = 12
 _WITH_DIGESTS: Final = frozenset({"OCIRepository", "ExternalArtifact"})
 _UNOBSERVED: Final = "latest generation of object has not been reconciled"
+_OF_CHARTS: Final = frozenset(
+    {
+        "AccessDenied",
+        "ChartPackageError",
+        "ChartPullError",
+        "DependencyBuildError",
+        "IndexationFailed",
+        "InvalidChartReference",
+        "MetadataPatchError",
+        "NoSourceArtifact",
+        "SourceUnavailable",
+        "StorageOperationFailed",
+        "UnsupportedSourceKind",
+        "ValuesFilesError",
+    }
+)
+"""Reasons of conditions whose messages are about the chart (``toolkit.chart.errors``)."""
+_ELSEWHERE: Final = "its conditions, in the namespace of the source, say why"
 _EMPTY: Final = "does not have an artifact"
 
 
@@ -75,25 +93,33 @@ def source(obj: HelmRelease) -> tuple[str, ObjectKey] | None:
     return ref.kind, ObjectKey(ref.namespace or obj.metadata.namespace, ref.name)
 
 
-def artifact(kind: str, found: Source) -> Artifact:
+def artifact(kind: str, found: Source, *, reader: str) -> Artifact:
     """Return the artifact of a source that is ready.
 
     An ExternalArtifact, whose status other controllers write, is ready if it has an artifact.
+    ``reader`` is the namespace of the HelmRelease: it is told why a source of another namespace is
+    not ready only if this is about the chart, and not about Secrets of that namespace.
 
     Raises:
         WaitingError: the source is not ready.
     """
     stored = found.status.artifact
-    why = "" if kind == "ExternalArtifact" else _unready(found)
+    near = reader == found.metadata.namespace
+    why = "" if kind == "ExternalArtifact" else _unready(found, near=near)
     if stored is not None and not why:
         return stored
     raise unready(kind, ObjectKey(found.metadata.namespace, found.metadata.name), why or _EMPTY)
 
 
-def unready(kind: str, place: ObjectKey, why: str = _EMPTY) -> WaitingError:
+def unready(
+    kind: str, place: ObjectKey, why: str = _EMPTY, *, retry_after: float | None = None
+) -> WaitingError:
     """Return the error that a source is not ready because of ``why``."""
     return WaitingError(
-        f"{kind} '{place}' is not ready: {why}", reason=NOT_READY, told=Told(event="")
+        f"{kind} '{place}' is not ready: {why}",
+        reason=NOT_READY,
+        retry_after=retry_after,
+        told=Told(event=""),
     )
 
 
@@ -134,11 +160,21 @@ def _require_same(tag: str, chart: str) -> None:
         raise ChartMutateError(f"artifact revision {tag} does not match chart version {chart}")
 
 
-def _unready(found: Source) -> str:
+def _unready(found: Source, *, near: bool) -> str:
     """Return why a source is not ready, from its conditions; empty if nothing is wrong."""
     conditions = {each.type: each for each in found.status.conditions}
     if found.metadata.generation != found.status.observed_generation:
         ready = conditions.get("Ready")
-        return ready.message if ready and ready.status == "False" else _UNOBSERVED
+        failed = ready and ready.status == "False"
+        return _told(ready, near=near) if ready and failed else _UNOBSERVED
     stalled = conditions.get("Stalled")
-    return stalled.message if stalled and stalled.status == "True" else ""
+    return _told(stalled, near=near) if stalled and stalled.status == "True" else ""
+
+
+def _told(condition: Condition, *, near: bool) -> str:
+    """Return the message of a condition for a HelmRelease.
+
+    A HelmRelease chooses the Secret of ``spec.chart.spec.verify``, which is in the namespace of the
+    source. The message may say whether the Secret exists and what it contains.
+    """
+    return condition.message if near or condition.reason in _OF_CHARTS else _ELSEWHERE

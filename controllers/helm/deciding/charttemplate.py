@@ -13,8 +13,10 @@ from controllers.helm.deciding.orders import MANAGER
 from crds import HELM_CHART
 from crds.helm import GROUP, HelmRelease
 from crds.helm_parts import ChartTemplate
+from crds.source_helm import HelmChart
 from toolkit.errors import AccessDeniedError
 from toolkit.objects import Json, ObjectKey, dig
+from toolkit.policy import origins
 
 OWNER_NAME: Final = f"{GROUP}/name"
 OWNER_NAMESPACE: Final = f"{GROUP}/namespace"
@@ -64,6 +66,51 @@ def desired(obj: HelmRelease) -> Json | None:
         "metadata": metadata,
         "spec": _spec(template, obj.spec.interval),
     }
+
+
+def differs(found: HelmChart, wanted: Json) -> bool:
+    """Tell whether the spec of a HelmChart is another than the template's.
+
+    It does not matter who wrote a field: another field manager can add fields, such as values
+    files, that an apply leaves in place.
+    """
+    return found.spec != msgspec.convert(wanted, HelmChart).spec
+
+
+def stands(found: HelmChart, wanted: Json) -> bool:
+    """Tell whether a HelmChart is as desired, so that an apply would change nothing."""
+    meta = wanted["metadata"]
+    return (
+        not differs(found, wanted)
+        and found.metadata.deletion_timestamp is None
+        and meta["labels"].items() <= found.metadata.labels.items()
+        and meta.get("annotations", {}).items() <= found.metadata.annotations.items()
+    )
+
+
+def owner(found: HelmChart) -> ObjectKey:
+    """Return the HelmRelease that the labels of a HelmChart name; both parts may be empty."""
+    labels = found.metadata.labels
+    return ObjectKey(labels.get(OWNER_NAMESPACE, ""), labels.get(OWNER_NAME, ""))
+
+
+def unusable(found: HelmChart, obj: HelmRelease) -> str:
+    """Return why the chart of a HelmChart is not the one of ``spec.chart``; empty if it is.
+
+    The spec may have been another one when the artifact was made. The artifact tells what it was
+    made for, unless an earlier version of Penstock made it.
+    """
+    wanted = desired(obj)
+    if wanted is None:
+        return ""
+    if differs(found, wanted):
+        return "its spec differs from spec.chart of the HelmRelease, and is being corrected"
+    stored = found.status.artifact
+    made = origins.read(stored.metadata) if stored else ()
+    meant = origins.asked(msgspec.to_builtins(msgspec.convert(wanted, HelmChart)))
+    if made and made[0].asked not in {"", meant}:
+        return "its artifact was made for another spec than spec.chart of the HelmRelease"
+    return ""
 
 
 def require_owned(live: Json | None, obj: HelmRelease) -> None:

@@ -31,8 +31,7 @@ def applied(each: Json, obj: HelmRelease) -> Json:
     metadata["labels"] = {**(metadata.get("labels") or {}), **owner_labels(obj), **_MANAGED_BY}
     metadata["annotations"] = {
         **(metadata.get("annotations") or {}),
-        f"{_RELEASE}name": targets.release_name(obj),
-        f"{_RELEASE}namespace": targets.release_namespace(obj),
+        **_owner(obj),
     }
     return {key: value for key, value in each.items() if key != "status"} | {"metadata": metadata}
 
@@ -54,7 +53,18 @@ def placed(objects: Sequence[Json], namespace: str) -> Iterator[Json]:
             yield each
 
 
-def stays(live: Json) -> bool:
-    """Tell whether Helm keeps an object in the cluster that is no longer in the release."""
-    notes = dig(live, "metadata", "annotations", default={})
-    return bool(notes.get("helm.sh/resource-policy") == "keep")
+def stays(live: Json, obj: HelmRelease) -> bool:
+    """Tell whether an object stays in the cluster that is no longer in the release.
+
+    Either Helm keeps it, or another release has taken it over (``engine/internal/helm``).
+    """
+    marks, notes = (dig(live, "metadata", name, default={}) for name in ("labels", "annotations"))
+    owns = _MANAGED_BY.items() <= marks.items() and _owner(obj).items() <= notes.items()
+    return bool(notes.get("helm.sh/resource-policy") == "keep") or not owns
+
+
+def _owner(obj: HelmRelease) -> dict[str, str]:
+    return {
+        f"{_RELEASE}name": targets.release_name(obj),
+        f"{_RELEASE}namespace": targets.release_namespace(obj),
+    }

@@ -19,7 +19,8 @@ RELEASED: Final = "Released"
 TESTED: Final = "TestSuccess"
 REMEDIATED: Final = "Remediated"
 DRIFTED: Final = "Drifted"
-CONDITIONS: Final = (RELEASED, TESTED, REMEDIATED, DRIFTED)
+VALIDATED: Final = "ValuesValidated"
+CONDITIONS: Final = (RELEASED, TESTED, REMEDIATED, DRIFTED, VALIDATED)
 """Conditions of a HelmRelease besides Ready, Reconciling and Stalled."""
 
 GROUP: Final = "helm.toolkit.fluxcd.io"

@@ -7,10 +7,10 @@ yet. Such a release is upgraded in any state.
 from dataclasses import dataclass
 from typing import Final, Literal, TypeAlias
 
+from crds import meta
 from crds.helm import HelmRelease
 from crds.helm_actions import Strategy
 from crds.helm_status import ReleaseAction
-from crds.meta import parse_duration
 
 Way: TypeAlias = Literal["rollback", "uninstall"]
 
@@ -111,7 +111,7 @@ def timeout_seconds(obj: HelmRelease, action: str) -> float:
         "uninstall": obj.spec.uninstall,
     }.get(action)
     own = said.timeout if said else ""
-    return parse_duration(own) if own else obj.spec.timeout_seconds
+    return meta.timeout_seconds(own) if own else obj.spec.timeout_seconds
 
 
 def _given(value: bool | None, default: bool) -> bool:  # noqa: FBT001 - a field of the spec

@@ -58,13 +58,16 @@ class Desired:
 class Seen:
     """The fields of the newest record in storage that a decision needs.
 
-    ``ours`` tells whether the newest entry of the history was made from this record.
+    ``ours`` tells whether the newest entry of the history was made from this record. ``since`` is
+    the time of its last action, by the clock of the client that ran it.
     """
 
     status: str
     chart_name: str
     chart_version: str
     ours: bool
+    version: int = 0
+    since: str = ""
 
 
 def seen(obj: HelmRelease, found: Record | None) -> Seen | None:
@@ -77,6 +80,8 @@ def seen(obj: HelmRelease, found: Record | None) -> Seen | None:
         chart_name=chart.name,
         chart_version=chart.version,
         ours=current is not None and record.matches(current, found),
+        version=found.version,
+        since=found.info.deleted or found.info.last_deployed or "",
     )
 
 

@@ -3,9 +3,14 @@
 If the target changes, the controller uninstalls the old release first.
 """
 
+from typing import Final
+
 from controllers.helm.deciding import snapshots
 from crds.helm import HelmRelease
 from toolkit.release import names
+
+CHART: Final = "chart name"
+"""The part of the target that does not come from the HelmRelease."""
 
 
 def release_name(obj: HelmRelease) -> str:
@@ -42,6 +47,6 @@ def changed(obj: HelmRelease, chart_name: str) -> str:
         (storage_namespace(obj) != obj.status.storage_namespace, "storage namespace"),
         (release_namespace(obj) != current.namespace, "release namespace"),
         (release_name(obj) != current.name, "release name"),
-        (chart_name != current.chart_name and not in_place, "chart name"),
+        (chart_name != current.chart_name and not in_place, CHART),
     )
     return next((what for differs, what in differences if differs), "")

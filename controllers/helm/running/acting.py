@@ -14,7 +14,7 @@ from typing import Final
 
 from msgspec import structs
 
-from controllers.applying import reporting
+from controllers.applying import homes, reporting
 from controllers.helm.deciding import (
     decisions,
     differences,
@@ -173,6 +173,7 @@ class Actor:
             )
         )
         _wrote(work, outcome, traces)
+        telling.unchecked(work, outcome.unchecked)
         if error is not None:
             recorded = bool(outcome.records)
             telling.release_failed(work, action, str(error), log=outcome.log, recorded=recorded)
@@ -262,9 +263,15 @@ class Actor:
 
     async def _unlock(self, work: Work, action: Action, done: tuple[Action, ...]) -> None:
         del done
-        before = work.kept.seen.status if work.kept.seen else ""
-        outcome, error = await self._tried(work, action, {}, Traces())
+        locked = work.kept.seen
+        before = locked.status if locked else ""
+        # Only the record that was judged: another client may have begun an action since.
+        options: Json = {"version": locked.version} if locked else {}
+        outcome, error = await self._tried(work, action, options, Traces())
         newest = outcome.records[0] if outcome.records else None
+        if newest is not None and locked is not None and newest.version != locked.version:
+            work.kept.read = False
+            return
         if newest is not None:
             known = any(each.version == newest.version for each in work.obj.status.history)
             if known:
@@ -326,6 +333,9 @@ class Actor:
             cluster.live.release(key)
             work.kept.read = False
             raise
+        finally:
+            if action in _APPLYING:
+                homes.report(work.draft.rec, sorted(traces.kept))
         work.draft.rec.log.info("Ended '%s' action, %d requests", action.value, outcome.requests)
         return outcome, None
 

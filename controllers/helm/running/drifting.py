@@ -74,7 +74,7 @@ async def check(work: Work, objects: Sequence[Json], *, concurrency: int) -> Dri
     """
     proven = work.cluster.live.untouched(work.draft.rec.key) if work.compared else frozenset()
     wanted = [each for each in subject(work, objects) if ref_of(each).identity not in proven]
-    options = _options(work.obj, concurrency)
+    options = _options(work, concurrency)
     if not work.compared:
         live, key = work.cluster.live, work.draft.rec.key
         live.ensure(key, {gvk_of(each) for each in wanted})
@@ -104,7 +104,7 @@ async def correct(work: Work, drift: Drift, *, concurrency: int) -> bool:
     if latest is None:
         return False
     try:
-        changes = await _apply(work, drift.objects, _options(work.obj, concurrency))
+        changes = await _apply(work, drift.objects, _options(work, concurrency))
     except ApplyError as error:
         changed = [each for each in error.changes.entries if each.action != "unchanged"]
         corrected = "\n".join(map(str, changed))
@@ -202,10 +202,16 @@ async def _apply(
     return changes
 
 
-def _options(obj: HelmRelease, concurrency: int) -> ApplyOptions:
+def _options(work: Work, concurrency: int) -> ApplyOptions:
+    obj = work.obj
     said = obj.spec.drift_detection
     return ApplyOptions(
-        owner=Owner(namespace=obj.metadata.namespace, name=obj.metadata.name, group=outcomes.GROUP),
+        owner=Owner(
+            namespace=obj.metadata.namespace,
+            name=obj.metadata.name,
+            group=outcomes.GROUP,
+            keeps=work.target.keeps,
+        ),
         manager=MANAGER,
         recheck=True,
         ignore=tuple(

@@ -11,6 +11,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Final
 
+from controllers.helm.deciding.locks import RECORDER
 from controllers.helm.deciding.orders import MANAGER
 from controllers.helm.running.records import Place, Records
 from toolkit.apply import fields, health
@@ -20,18 +21,21 @@ from toolkit.errors import TransientError
 from toolkit.helm import actions
 from toolkit.helm.actions import Chart, Order, Outcome
 from toolkit.helm.gates import Exchanging, Response
+from toolkit.helm.keeping import Keeping
 from toolkit.helm.recent import Recent
+from toolkit.helm.signing import Signing
 from toolkit.helm.witness import Witness
 from toolkit.kube.client import Client
 from toolkit.native.calls import EngineError
 from toolkit.native.pool import WorkerDiedError, WorkerTimeoutError
-from toolkit.objects import Json, ObjectKey, ObjectRef, dig, ref_of
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef, dig, ref_of
 
 Run = Callable[[actions.Release, Order], Awaitable[Outcome]]
 """Runs one action (``toolkit.helm.actions.run``)."""
 
 _WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _READS: Final = frozenset({"GET"})
+_NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +43,8 @@ class Target:
     """A release: its owner, its name and namespaces, and the client to act with.
 
     ``cluster`` is the key under which workers cache the discovery of the API server. ``followed``
-    tells whether a watch shows the records of the release.
+    tells whether a watch shows the records of the release. ``keeps`` are the namespaces that no
+    action deletes.
     """
 
     owner: ObjectKey
@@ -49,6 +54,7 @@ class Target:
     namespace: str
     storage_namespace: str
     followed: bool = True
+    keeps: frozenset[str] = frozenset()
 
 
 @dataclass(slots=True, kw_only=True)
@@ -56,11 +62,17 @@ class Traces:
     """The writes of an action, from the answers of the API server.
 
     ``written`` has the objects that were created or changed. ``going`` has the objects that are
-    being deleted but still exist, because of finalizers or running containers.
+    being deleted but still exist, because of finalizers or running containers. ``kept`` has the
+    Namespaces that were not deleted, because the release must not delete them.
     """
 
     written: dict[Identity, Known] = field(default_factory=dict)
     going: dict[Identity, ObjectRef] = field(default_factory=dict)
+    kept: set[ObjectRef] = field(default_factory=set)
+
+    def keep(self, name: str) -> None:
+        """Record a Namespace that was not deleted."""
+        self.kept.add(ObjectRef(_NAMESPACE, "", name))
 
     def __call__(self, method: str, path: str, answer: Json) -> None:
         """Record an answer (``toolkit.helm.witness.Seen``)."""
@@ -125,8 +137,10 @@ class Engine:
             name=target.name,
             namespace=target.namespace,
             storage_namespace=target.storage_namespace,
-            acting=Witness(target.client, traces, methods=_WRITES),
-            keeping=keeping,
+            acting=Keeping(
+                Witness(target.client, traces, methods=_WRITES), target.keeps, traces.keep
+            ),
+            keeping=Signing(keeping, manager=RECORDER),
         )
         try:
             return await self.run(release, order)

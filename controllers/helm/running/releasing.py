@@ -12,7 +12,7 @@ from controllers.helm.deciding import decisions, outcomes, policies, progress, s
 from controllers.helm.deciding.decisions import Action, Facts, Next, Target
 from controllers.helm.deciding.outcomes import CLEARED, RELEASED, REMEDIATED, TESTED, Happening
 from controllers.helm.deciding.states import Observed, State
-from controllers.helm.running import awaiting, drifting, opening, telling
+from controllers.helm.running import awaiting, drifting, locking, opening, telling
 from controllers.helm.running.acting import ActionError, Actor
 from controllers.helm.running.drifting import Drift
 from controllers.helm.running.memory import Pending
@@ -54,6 +54,7 @@ class Releaser:
                     return ended
                 done = ended or done
                 continue
+            await locking.require_unlocked(work)
             if drift is None and state.state is State.IN_SYNC and self._looks(work):
                 drift = await self._drift(work)
                 state = self._observed(work, drift)
@@ -186,7 +187,8 @@ class Releaser:
         except StalledError as error:
             raise _told(work, error) from None
         work.draft.keep(decision.history)
-        work.forced = False
+        # A request by annotation unlocks the release, and then still forces an upgrade.
+        work.forced = work.forced and decision.action is Action.UNLOCK
         if state.state in {State.IN_SYNC, State.UNTESTED} and decision.action is not Action.UPGRADE:
             _unremediate(work)
         return decision.action

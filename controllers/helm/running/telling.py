@@ -13,6 +13,7 @@ from crds.helm_status import Snapshot
 _FAILED: Final[Mapping[Action, Happening]] = MappingProxyType(
     {Action.INSTALL: Happening.INSTALL_FAILED, Action.UPGRADE: Happening.UPGRADE_FAILED}
 )
+_SCHEMA_NOT_READ: Final = "SchemaNotRead"
 _SUCCEEDED: Final[Mapping[Action, Happening]] = MappingProxyType(
     {Action.INSTALL: Happening.INSTALLED, Action.UPGRADE: Happening.UPGRADED}
 )
@@ -38,6 +39,21 @@ def release_failed(
     work.draft.tell(
         happening, {**work.wanted, "error": error}, metadata=work.wanted_metadata, log=log
     )
+
+
+def unchecked(work: Work, parts: Sequence[str]) -> None:
+    """Set a condition, and an event when it changes, with the schemas that were not read."""
+    if not parts:
+        work.draft.rec.unmark(outcomes.VALIDATED)
+        return
+    message = (
+        f"{'; '.join(parts)}: no other host is asked for a schema, so what it demands of the values"
+        " is not validated"
+    )
+    before = work.draft.condition(outcomes.VALIDATED)
+    if before is None or before.message != message:
+        work.draft.rec.event("info", _SCHEMA_NOT_READ, message)
+    work.draft.rec.mark(outcomes.VALIDATED, "False", _SCHEMA_NOT_READ, message)
 
 
 def rolled_back(work: Work, target: Snapshot | None, error: str, *, log: Sequence[str]) -> None:

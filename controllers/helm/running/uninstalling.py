@@ -1,8 +1,13 @@
 """Uninstall the release in the history, when its HelmRelease is deleted or its target changes."""
 
+import contextlib
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
+import msgspec
+
+from controllers.applying import homes
 from controllers.applying.clusters import Cluster
 from controllers.helm.deciding import orders, outcomes, policies, snapshots
 from controllers.helm.deciding.decisions import Action
@@ -11,15 +16,22 @@ from controllers.helm.owners import Owners
 from controllers.helm.running.draft import Draft
 from controllers.helm.running.engine import Engine, Target, Traces
 from controllers.helm.running.work import metadata_of, words
-from crds.helm_status import Snapshot
+from crds.helm_status import HelmReleaseStatus, Snapshot
+from toolkit import inventory
+from toolkit.apply import bounded, scope
 from toolkit.apply.changes import Known
-from toolkit.errors import Told, TransientError
+from toolkit.errors import StalledError, Told, TransientError
 from toolkit.helm.actions import Order, Outcome
+from toolkit.kube.client import Client
+from toolkit.kube.errors import ForbiddenError, NotFoundError
 from toolkit.native.calls import EngineError
 from toolkit.objects import Json, ObjectKey, ObjectRef
 
 _NOT_FOUND: Final = "ReleaseNotFound"
 _ALREADY: Final = "is already deleted"
+_DENIED: Final = "denied the request"
+"""In the message of the API server about a refusal by an admission webhook or policy."""
+_PARALLEL: Final = 8
 
 
 class UninstallError(TransientError):
@@ -74,10 +86,53 @@ class Uninstaller:
             if not _is_done(draft, error, latest):
                 _failed(draft, error, latest)
             return ()
+        finally:
+            homes.report(draft.rec, sorted(traces.kept))
         for each in outcome.records:
             draft.keep(snapshots.updated(draft.obj.status.history, each, action="uninstall"))
         draft.tell(Happening.UNINSTALLED, words(latest), metadata=metadata_of(latest))
         return _going(draft, traces)
+
+
+async def require_allowed(client: Client, objects: Sequence[ObjectRef], *, why: str) -> None:
+    """Require that admission lets the current chart delete the objects of the release.
+
+    Admission judges a dry-run like the deletion. If it refused some objects only during the
+    uninstallation, the others would be gone.
+
+    Raises:
+        TransientError: it does not. The release stays, and is not uninstalled because of ``why``.
+        ApiError: the API server cannot be asked.
+    """
+
+    async def one(ref: ObjectRef) -> None:
+        with contextlib.suppress(NotFoundError):
+            if shown := await scope.served(client, ref):
+                await client.delete(shown.gvk, ref.name, ref.namespace, dry_run=True)
+
+    results = await bounded.each(objects, one, limit=_PARALLEL)
+    bounded.raise_general(results)
+    for ref, result in zip(objects, results, strict=True):
+        # RBAC may also refuse objects that the chart keeps, so it decides when they are deleted.
+        if isinstance(result, ForbiddenError) and _DENIED in str(result):
+            raise TransientError(
+                f"the release stays, although its {why} has changed: {ref} may not be deleted for"
+                f" the chart that the source holds now: {result}",
+                reason=UninstallError.default_reason,
+            ) from result
+
+
+def listed(status: HelmReleaseStatus) -> tuple[ObjectRef, ...]:
+    """Return the objects in ``status.inventory``.
+
+    After the uninstallation these are the objects that are still being deleted. Entries that cannot
+    be decoded are ignored, so that they do not block the deletion of the HelmRelease.
+    """
+    found = status.inventory
+    try:
+        return inventory.decode(msgspec.to_builtins(found.entries) if found else ())
+    except StalledError:
+        return ()
 
 
 def seen(cluster: Cluster, owner: ObjectKey) -> Json:

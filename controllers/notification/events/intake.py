@@ -14,17 +14,18 @@ from typing import Final, Protocol
 
 import msgspec
 
+from controllers.notification import followed
 from controllers.notification.events import matching
 from controllers.notification.events.duplicates import Duplicates
 from controllers.notification.events.effort import Effort
 from controllers.notification.events.event import Event
 from controllers.notification.events.spool import Delivery, Spool
-from crds import ALERT, KINDS
+from crds import ALERT
 from crds.notification import Alert, ObjectSelector
 from toolkit import telemetry
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.client import Client
-from toolkit.kube.errors import ApiError, NotFoundError
+from toolkit.kube.errors import ApiError, NoMatchError, NotFoundError
 from toolkit.kube.informer import Change
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 from toolkit.policy.references import References
@@ -32,7 +33,6 @@ from toolkit.policy.references import References
 logger = logging.getLogger(__name__)
 
 _ALERT: Final = GroupVersionKind(*ALERT.gvk)
-_KINDS: Final = {kind.kind: GroupVersionKind(*kind.gvk) for kind in KINDS}
 
 
 class Changes(Protocol):
@@ -185,13 +185,13 @@ class Intake:
         return False
 
     async def _labels(self, ref: ObjectRef) -> Mapping[str, str]:
-        """Return the labels of an object; none of one that is gone, or of a kind not ours."""
-        gvk = _KINDS.get(ref.gvk.kind)
+        """Return the labels of an object; none where it is gone, or its kind is unknown."""
+        gvk = followed.KINDS.get(ref.gvk.kind)
         if gvk is None:
             return {}
         try:
             obj = await self._client.get(gvk, ref.name, ref.namespace)
-        except NotFoundError:
+        except (NotFoundError, NoMatchError):
             return {}
         except ApiError as exc:
             raise TransientError(f"labels of {ref} cannot be read: {exc}") from exc

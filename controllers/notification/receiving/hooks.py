@@ -7,11 +7,11 @@ ready, 400 for a request that its check refuses, 500 if a request of a reconcili
 """
 
 import asyncio
-import contextlib
 import hmac
 import logging
-from collections.abc import Callable, Mapping, Sequence
-from typing import Final
+from collections.abc import Callable, Coroutine, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Final
 
 import prometheus_client as prom
 from aiohttp import web
@@ -39,12 +39,24 @@ HOOKS: Final = prom.Counter(
 _AT_ONCE: Final = 32
 """Requests that are acted upon."""
 _AT_ONCE_WRITES: Final = 16
+_ADMITTED: Final = 192
+"""Requests whose body has come, of the connections that the port has."""
+_MOST_ALIKE: Final = 64
+"""Receivers with one path: more pairs of name and namespace do not make the same text."""
+_SECONDS: Final = 30.0
+"""Time limit for acting upon a request."""
+_SHOWN: Final = 10
 _FILTERED: Final = 1 << 20
 """Bytes of a body that expressions can read: with this size, each object takes 75 ms (measured)."""
 
 
 class Paths:
-    """The Receivers by path: usually one, unless a user has copied a path into a status."""
+    """The Receivers by path.
+
+    It is usually one. Several may have the same path, because it is made of token, name and
+    namespace without a separator, as in Flux: without a token, ``hook`` in ``team-c`` has the path
+    of ``hookt`` in ``eam-c``.
+    """
 
     def __init__(self, informer: Informer[Receiver]) -> None:
         self._found: dict[str, dict[ObjectKey, None]] = {}
@@ -87,51 +99,93 @@ class Hooks:
         self._replays = Replays()
         self._bodies = Bodies(MOST_BYTES)
         self._turns = Turns(places=_AT_ONCE)
+        self._admitted = Turns(places=_ADMITTED)
+        self._running: set[asyncio.Task[_Answer]] = set()
 
     def application(self) -> web.Application:
         """Return the server."""
         app = web.Application(client_max_size=MOST_BYTES)
         app.router.add_post("/hook/{digest}", self._post)
+        app.on_cleanup.append(self._stop)
         return app
 
     async def _post(self, request: web.Request) -> web.Response:
-        receiver = await self._receiver(request.path)
-        if receiver is None:
+        found = self._find(request.path)[:_MOST_ALIKE]
+        if not found:
             HOOKS.labels("", "404").inc()
             return web.Response(status=404)
-        status, text = await self._answer(request, receiver)
-        HOOKS.labels(receiver.spec.type, str(status)).inc()
-        return web.Response(status=status, text=text)
+        answer = await self._answer(request, found)
+        HOOKS.labels(answer.receiver.spec.type, str(answer.status)).inc()
+        if answer.refused:
+            logger.info(
+                "hook refused", extra={"receiver": _name(answer.receiver), "why": answer.text}
+            )
+        return web.Response(status=answer.status, text=answer.text and f"{answer.text}\n")
 
-    async def _receiver(self, path: str) -> Receiver | None:
-        """Return the Receiver whose token matches the path, else any with it in its status."""
-        found = self._find(path)
-        if len(found) > 1:
-            for each in found:
-                with contextlib.suppress(RefusedError):
-                    await self._secret(each, path)
-                    return each
-        return found[0] if found else None
-
-    async def _answer(self, request: web.Request, receiver: Receiver) -> tuple[int, str]:
-        name = f"{receiver.metadata.namespace}/{receiver.metadata.name}"
+    async def _answer(self, request: web.Request, found: Sequence[Receiver]) -> "_Answer":
+        """Read the body once, for all Receivers with this path."""
+        ready = [each for each in found if not _unready(each)]
+        if not ready:
+            return _Answer(found[0], 503, _unready(found[0]), refused=True)
+        one = ready[0].metadata.namespace if len(ready) == 1 else request.path
         try:
-            _require_ready(receiver)
-            async with self._bodies.reading(request) as body:
+            async with self._bodies.reading(request, flow=one) as body:
+                return await self._first(
+                    [self._delivered(request, receiver, body) for receiver in ready]
+                )
+        except BodyError as exc:
+            return _Answer(ready[0], exc.status, str(exc), refused=True)
+
+    async def _first(self, works: Sequence[Coroutine[Any, Any, "_Answer"]]) -> "_Answer":
+        """Deliver to each Receiver, and return the first success, else the best answer.
+
+        The path of a Receiver without a token is known, and another one may have it: neither may
+        take the other's deliveries, or delay them.
+        """
+        if len(works) == 1:
+            return await works[0]
+        tasks = {asyncio.create_task(work) for work in works}
+        self._running |= tasks
+        for task in tasks:
+            task.add_done_callback(self._running.discard)
+        answers: list[_Answer] = []
+        pending = tasks
+        while pending:
+            done, pending = await asyncio.wait(pending, return_when=asyncio.FIRST_COMPLETED)
+            answers += [task.result() for task in done]
+            if any(each.status == _DONE for each in answers):
+                break
+        return min(answers, key=lambda each: _ORDER.index(each.status))
+
+    async def _stop(self, _: web.Application) -> None:
+        for task in tuple(self._running):
+            task.cancel()
+        await asyncio.gather(*self._running, return_exceptions=True)
+
+    async def _delivered(self, request: web.Request, receiver: Receiver, body: bytes) -> "_Answer":
+        try:
+            # A namespace whose issuers or objects answer slowly does not hold every connection.
+            async with self._admitted.turn(receiver.metadata.namespace):
                 hook = await self._hook(request, receiver, body)
                 # Without a turn, because it may send requests to an issuer that a tenant chose.
                 checked = await senders.SENDERS[receiver.spec.type](hook, self._tokens)
-                async with self._turns.turn(receiver.metadata.namespace):
-                    problems = await self._act(hook, checked)
-        except (RefusedError, BodyError) as exc:
-            logger.info("hook refused", extra={"receiver": name, "why": str(exc)})
-            return exc.status, f"{exc}\n"
-        except BusyError as exc:
-            return 503, f"{exc}\n"
+                async with (
+                    asyncio.timeout(_SECONDS),
+                    self._turns.turn(receiver.metadata.namespace),
+                ):
+                    problems = await self._act(hook, checked, request.path)
+        except RefusedError as exc:
+            return _Answer(receiver, exc.status, str(exc), refused=True)
+        except (BusyError, TimeoutError) as exc:
+            return _Answer(receiver, 503, str(exc) or "it takes too long; try again later")
         if problems:
-            logger.error("hook not carried out", extra={"receiver": name, "problems": problems})
-            return 500, f"{len(problems)} of the objects could not be reconciled\n"
-        return 200, ""
+            shown = problems[:_SHOWN]
+            logger.error(
+                "hook not carried out",
+                extra={"receiver": _name(receiver), "problems": shown, "number": len(problems)},
+            )
+            return _Answer(receiver, 500, f"{len(problems)} of the objects could not be reconciled")
+        return _Answer(receiver, _DONE, "")
 
     async def _hook(self, request: web.Request, receiver: Receiver, body: bytes) -> Hook:
         secret = await self._secret(receiver, request.path)
@@ -152,21 +206,29 @@ class Hooks:
             raise RefusedError("the path is of an older token", status=404)
         return secret
 
-    async def _act(self, hook: Hook, checked: Checked) -> list[str]:
-        """Request the reconciliations; return the problems."""
+    async def _act(self, hook: Hook, checked: Checked, path: str) -> list[str]:
+        """Request the reconciliations, while the Receiver is as it was; return the problems."""
         meta = hook.receiver.metadata
         key = ObjectKey(meta.namespace, meta.name)
         if self._replays.seen(key, checked.once):
             raise RefusedError("this delivery was acted upon before", status=409)
-        noted = checked.once if checked.counts else ""
+        noted = checked.keys
         self._replays.note(key, noted)
+
+        def require_current() -> None:
+            if not any(each is hook.receiver or _same(each, hook) for each in self._find(path)):
+                raise RefusedError("the Receiver was changed or deleted meanwhile", status=503)
+
         done = False
         try:
-            refs, problems = await self._resources.of(hook.receiver, _request(hook))
+            refs, problems = await self._resources.of(
+                hook.receiver, _request(hook), require_current
+            )
             limit = asyncio.Semaphore(_AT_ONCE_WRITES)
 
             async def ask(ref: ObjectRef) -> str:
                 async with limit:
+                    require_current()
                     return await self._ask(ref)
 
             found = await asyncio.gather(*(ask(ref) for ref in refs))
@@ -187,12 +249,39 @@ class Hooks:
         return ""
 
 
-def _require_ready(receiver: Receiver) -> None:
+@dataclass(frozen=True, slots=True)
+class _Answer:
+    """The answer of one Receiver; ``refused`` if its check did not let the request pass."""
+
+    receiver: Receiver
+    status: int
+    text: str
+    refused: bool = False
+
+
+_DONE: Final = 200
+_ORDER: Final = (_DONE, 409, 500, 413, 408, 400, 503, 404)
+"""Statuses, from the one that tells most."""
+
+
+def _name(receiver: Receiver) -> str:
+    return f"{receiver.metadata.namespace}/{receiver.metadata.name}"
+
+
+def _same(found: Receiver, hook: Hook) -> bool:
+    new, old = found.metadata, hook.receiver.metadata
+    return (new.namespace, new.name, new.uid) == (old.namespace, old.name, old.uid) and (
+        found.spec == hook.receiver.spec
+    )
+
+
+def _unready(receiver: Receiver) -> str:
+    """Return why a Receiver cannot be used; empty if it can."""
     if receiver.spec.suspend:
-        raise RefusedError("the Receiver is suspended", status=503)
+        return "the Receiver is suspended"
     rows = {row.type: row.status for row in receiver.status.conditions}
-    if rows.get("Ready") != "True" or receiver.metadata.deletion_timestamp:
-        raise RefusedError("the Receiver is not ready", status=503)
+    ready = rows.get("Ready") == "True" and not receiver.metadata.deletion_timestamp
+    return "" if ready else "the Receiver is not ready"
 
 
 def _request(hook: Hook) -> Json | None:

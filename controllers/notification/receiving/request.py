@@ -1,5 +1,6 @@
 """A request of a sender: the input and the result of its check."""
 
+import hashlib
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Final
@@ -32,6 +33,11 @@ class Hook:
     secret: Mapping[str, bytes] = field(repr=False)
 
     @property
+    def digest(self) -> str:
+        """Return a key for requests with the same body."""
+        return f"body {hashlib.sha256(self.body).hexdigest()}"
+
+    @property
     def token(self) -> bytes:
         """Return the token that sender and Receiver share."""
         return self.secret.get("token", b"").strip()
@@ -54,14 +60,20 @@ class Hook:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Checked:
-    """The result of a check: the event, and ``once``, the id that no later request may have.
+    """The result of a check: the event, and the keys by which a repetition is recognized.
 
-    Without ``counts`` the id is compared, but not stored: the request may arrive again.
+    No earlier request may have had one of ``once``. ``also`` are further keys of this request: a
+    later one whose ``once`` has them is a repetition.
     """
 
     event: str = ""
-    once: str = ""
-    counts: bool = True
+    once: tuple[str, ...] = ()
+    also: tuple[str, ...] = ()
+
+    @property
+    def keys(self) -> tuple[str, ...]:
+        """Return all keys to remember."""
+        return self.once + self.also
 
 
 def require_event(hook: Hook, event: str) -> None:

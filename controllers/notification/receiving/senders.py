@@ -1,8 +1,14 @@
 """Authentication of each type of sender: a row for each type.
 
 As Flux (notification-controller ``internal/server/receiver_handlers.go``). Comparisons take
-constant time. If a type has an id or a signature for each delivery, a delivery that was carried out
-is refused when it arrives again.
+constant time. A delivery that was carried out is refused when it arrives again:
+
+- Where the body is signed, by the digest of the body. It is the only thing that is proved: ids in
+  headers, the form of the signature and its algorithm can be changed by someone who saw a delivery.
+  The exception is ``generic-hmac``, whose senders may sign the same body each time.
+- Where a token is shown, by the id of the token or delivery, and without one by the body.
+- Where a sender only knows the path, a repetition proves nothing: someone who saw the request can
+  send any other.
 """
 
 import hashlib
@@ -31,8 +37,8 @@ def signed(key: bytes, body: bytes, algorithm: str) -> str:
     return hmac.new(key, body, algorithm).hexdigest()
 
 
-def _require_signature(hook: Hook, text: str, *, default: str = "") -> str:
-    """Require ``<algorithm>=<hex>``; return the signature.
+def _require_signature(hook: Hook, text: str, *, default: str = "") -> None:
+    """Require ``<algorithm>=<hex>``, the signature of the body.
 
     Raises:
         RefusedError: it is missing or wrong.
@@ -46,7 +52,6 @@ def _require_signature(hook: Hook, text: str, *, default: str = "") -> str:
         raise RefusedError("the Receiver's Secret has no token", status=503)
     if not hmac.compare_digest(signed(hook.token, hook.body, algorithm), value):
         raise RefusedError("the signature is wrong")
-    return value
 
 
 def _require_token(hook: Hook, given: str) -> None:
@@ -66,7 +71,8 @@ async def _generic_hmac(hook: Hook, _tokens: Tokens) -> Checked:
 
 async def _generic_oidc(hook: Hook, tokens: Tokens) -> Checked:
     claims = await tokens.require_one_of(hook)
-    return Checked(once=str(claims.get("jti") or ""))
+    given = str(claims.get("jti") or "")
+    return Checked(once=(given or f"{hook.header('Authorization')} {hook.digest}",))
 
 
 async def _github(hook: Hook, _tokens: Tokens) -> Checked:
@@ -74,37 +80,34 @@ async def _github(hook: Hook, _tokens: Tokens) -> Checked:
     _require_signature(hook, given)
     event = hook.header("X-GitHub-Event")
     require_event(hook, event)
-    # The id is not signed: with another one, or without, the same bytes would pass.
-    return Checked(event=event, once=given, counts=bool(hook.header("X-GitHub-Delivery")))
+    return Checked(event=event, once=(hook.digest,))
 
 
 async def _gitlab(hook: Hook, _tokens: Tokens) -> Checked:
     _require_token(hook, hook.header("X-Gitlab-Token"))
     event = hook.header("X-Gitlab-Event")
     require_event(hook, event)
-    return Checked(event=event, once=hook.header("X-Gitlab-Event-UUID"))
+    # Two pushes of the same commits have equal bodies, and ids of their own.
+    given = hook.header("X-Gitlab-Event-UUID")
+    return Checked(event=event, once=(given or hook.digest,), also=(hook.digest,))
 
 
 async def _bitbucket(hook: Hook, _tokens: Tokens) -> Checked:
-    given = hook.header("X-Hub-Signature")
-    _require_signature(hook, given)
+    _require_signature(hook, hook.header("X-Hub-Signature"))
     event = hook.header("X-Event-Key")
     require_event(hook, event)
-    counts = bool(hook.header("X-Request-UUID") or hook.header("X-Request-Id"))
-    return Checked(event=event, once=given, counts=counts)
+    return Checked(event=event, once=(hook.digest,))
 
 
 async def _harbor(hook: Hook, _tokens: Tokens) -> Checked:
     _require_token(hook, hook.header("Authorization"))
-    return Checked()
+    return Checked(once=(hook.digest,))
 
 
 async def _nexus(hook: Hook, _tokens: Tokens) -> Checked:
-    given = hook.header("X-Nexus-Webhook-Signature")
-    _require_signature(hook, given, default="sha1")
+    _require_signature(hook, hook.header("X-Nexus-Webhook-Signature"), default="sha1")
     event = _text(_mapping(hook.json()), "action")
-    counts = bool(hook.header("X-Nexus-Webhook-Delivery"))
-    return Checked(event=event, once=given, counts=counts)
+    return Checked(event=event, once=(hook.digest,))
 
 
 async def _dockerhub(hook: Hook, _tokens: Tokens) -> Checked:
@@ -124,7 +127,7 @@ async def _acr(hook: Hook, _tokens: Tokens) -> Checked:
     target = _mapping(body.get("target"))
     _text(target, "repository")
     event = _text(body, "action")
-    return Checked(event=event, once=str(body.get("id") or ""))
+    return Checked(event=event, once=(str(body.get("id") or hook.digest),))
 
 
 async def _gcr(hook: Hook, tokens: Tokens) -> Checked:
@@ -132,7 +135,8 @@ async def _gcr(hook: Hook, tokens: Tokens) -> Checked:
     await tokens.require_google(hook)
     message = _mapping(_mapping(hook.json()).get("message"))
     _text(message, "data")
-    return Checked(once=str(message.get("messageId") or message.get("message_id") or ""))
+    given = str(message.get("messageId") or message.get("message_id") or "")
+    return Checked(once=(given, hook.digest))
 
 
 async def _cdevents(hook: Hook, _tokens: Tokens) -> Checked:
@@ -141,7 +145,7 @@ async def _cdevents(hook: Hook, _tokens: Tokens) -> Checked:
         raise RefusedError("the headers Ce-Id, Ce-Source and Ce-Type must be there")
     _mapping(hook.json())
     require_event(hook, event)
-    return Checked(event=event, once=f"{hook.header('Ce-Source')} {hook.header('Ce-Id')}")
+    return Checked(event=event, once=(f"{hook.header('Ce-Source')} {hook.header('Ce-Id')}",))
 
 
 def _mapping(value: Any) -> Mapping[str, Any]:

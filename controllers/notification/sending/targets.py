@@ -89,7 +89,7 @@ class Place:
         )
 
     def masked(self, text: str) -> str:
-        """Return a text without the address's path and without credentials."""
+        """Return a text without what the Secret holds: its address, and credentials."""
         for secret in self.secrets:
             text = text.replace(secret, "*****")
         return text
@@ -143,7 +143,7 @@ class Targets:
             target=target,
             endpoint=endpoint,
             timeout=spec.timeout_seconds,
-            secrets=_secrets(target),
+            secrets=_secrets(target, data, own.address),
             borrow=borrow,
         )
 
@@ -209,10 +209,14 @@ def _headers(data: Mapping[str, bytes]) -> dict[str, str]:
     return {name: str(value) for name, value in headers.items()}
 
 
-def _secrets(target: Target) -> tuple[str, ...]:
-    """Return the texts that no message may contain, the longest first."""
-    path = target.address.partition("://")[2].partition("/")[2]
-    found = {target.address, path, target.token, target.password, *target.headers.values()}
+def _secrets(target: Target, data: Mapping[str, bytes], address: str) -> tuple[str, ...]:
+    """Return the texts that no message may contain, the longest first.
+
+    ``address`` is that of the Secret, without a login. What ``spec`` holds can be read there.
+    """
+    path = address.partition("://")[2].partition("/")[2]
+    written = (proxy.text(data, key) or "" for key in ("address", "proxy"))
+    found = {*written, address, path, target.token, target.password, *target.headers.values()}
     found |= {found_part for found_part in path.split("/") if len(found_part) > _SHORT}
     return tuple(sorted((each for each in found if len(each) > _SHORT), key=len, reverse=True))
 

@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -87,7 +88,10 @@ func (r *run) rendered(chart *chartv2.Chart, do func() error) error {
 		return do()
 	}
 	schemas := closeSchemas(chart)
-	return explained(do(), schemas)
+	r.unchecked = schemas.unchecked
+	// Helm has validated the values when it builds the objects.
+	r.kube.built = func() { stop(); schemas.restore() }
+	return schemas.explained(do())
 }
 
 // render makes the release that an install, or an upgrade, would make, and changes nothing. Kinds that
@@ -133,6 +137,11 @@ func upgrade(r *run) error {
 	if err != nil {
 		return err
 	}
+	records, err := r.releases()
+	if err != nil {
+		return err
+	}
+	r.kube.past = replaced(records)
 	return r.rendered(chart, func() error {
 		_, err := u.Run(r.Name, chart, r.Values)
 		return err
@@ -162,8 +171,12 @@ func upgrading(r *run) (*action.Upgrade, error) {
 }
 
 // onServer tells whether objects are applied on the server: as the request says, or as those of a
-// release were. Helm refuses to be told of conflicts where there are none.
+// release were. Helm refuses to be told of conflicts where there are none. Objects that are replaced
+// are not applied.
 func (r *run) onServer(version int) (bool, error) {
+	if r.Options.Force {
+		return false, nil
+	}
 	if choice := r.Options.ServerSideApply; choice == "true" || choice == "false" {
 		return choice == "true", nil
 	}
@@ -186,24 +199,33 @@ func (r *run) stays(onServer bool) (bool, error) {
 			return false, err
 		}
 	}
-	return onServer && !r.Options.Force, err
+	return onServer, err
 }
 
 func (r *run) forces(onServer bool) bool {
-	return r.Options.ForceConflicts && onServer && !r.Options.Force
+	return r.Options.ForceConflicts && onServer
 }
 
 func rollback(r *run) error {
 	o := &r.Options
-	onServer, err := r.onServer(o.Version)
+	last, err := r.last()
+	if err != nil {
+		return err
+	}
+	to := cmp.Or(o.Version, last.Version-1)
+	onServer, err := r.onServer(to)
 	if err != nil {
 		return err
 	}
 	if r.kube.applying, err = r.stays(onServer); err != nil {
 		return err
 	}
+	if err := r.keepEarlier(to); err != nil {
+		return err
+	}
+	r.kube.past = rolledBack()
 	b := action.NewRollback(r.config)
-	b.Version, b.Timeout, b.MaxHistory = o.Version, r.timeout(), o.MaxHistory
+	b.Version, b.Timeout, b.MaxHistory = to, r.timeout(), o.MaxHistory
 	b.WaitStrategy, b.WaitOptions = kube.HookOnlyStrategy, r.waiting()
 	b.DisableHooks, b.CleanupOnFail, b.Description = o.DisableHooks, o.CleanupOnFail, o.Description
 	b.ServerSideApply, b.ForceReplace, b.ForceConflicts = fmt.Sprint(onServer), o.Force, r.forces(onServer)
@@ -220,8 +242,12 @@ func uninstall(r *run) error {
 	if err != nil {
 		return err
 	}
+	if err := r.keepEarlier(0); err != nil {
+		return err
+	}
 	r.journal.defers = !r.Options.KeepHistory && (r.Options.DisableHooks || !hooksOnDelete(last))
 	defer r.journal.flush(r.config.Releases)
+	r.kube.past = deleted(last)
 	u := action.NewUninstall(r.config)
 	u.DisableHooks, u.KeepHistory, u.Timeout = r.Options.DisableHooks, r.Options.KeepHistory, r.timeout()
 	u.WaitStrategy, u.WaitOptions = kube.HookOnlyStrategy, r.waiting()
@@ -256,13 +282,14 @@ func test(r *run) error {
 	return err // a failed test is told by both
 }
 
-// unlock marks the last release as failed if an action on it was never finished.
+// unlock marks the last release as failed if an action on it was never finished, and if it has the
+// version that the request names.
 func unlock(r *run) error {
 	last, err := r.last()
 	if err != nil {
 		return err
 	}
-	if !last.Info.Status.IsPending() {
+	if !last.Info.Status.IsPending() || r.Options.Version != 0 && r.Options.Version != last.Version {
 		r.journal.note(last)
 		return nil
 	}

@@ -24,6 +24,8 @@ type Answer struct {
 	Objects []json.RawMessage `json:"objects"`
 	// Log is the end of what Helm logged.
 	Log []string `json:"log"`
+	// Unchecked are the parts of schemas that the values were not validated by, in words.
+	Unchecked []string `json:"unchecked"`
 	// Chart is the answer to Load.
 	Chart *Chart `json:"chart,omitempty"`
 }
@@ -38,7 +40,7 @@ type Chart struct {
 
 func (r *run) answer() (*Answer, error) {
 	releases := r.journal.releases()
-	answer := &Answer{Records: []json.RawMessage{}, Objects: []json.RawMessage{}, Log: r.log.last()}
+	answer := &Answer{Records: []json.RawMessage{}, Objects: []json.RawMessage{}, Log: r.log.last(), Unchecked: r.unchecked}
 	for _, each := range releases {
 		record, err := brief(each)
 		if err != nil {
@@ -52,10 +54,10 @@ func (r *run) answer() (*Answer, error) {
 	newest := releases[0]
 	if r.Options.CRDs != skip && newest.Chart != nil {
 		for _, definition := range newest.Chart.CRDObjects() {
-			answer.Objects = r.appendObjects(answer.Objects, string(definition.File.Data))
+			answer.Objects = r.appendObjects(answer.Objects, string(definition.File.Data), defines)
 		}
 	}
-	answer.Objects = r.appendObjects(answer.Objects, newest.Manifest)
+	answer.Objects = r.appendObjects(answer.Objects, newest.Manifest, nil)
 	return answer, nil
 }
 
@@ -68,20 +70,14 @@ func brief(release *releasev1.Release) (json.RawMessage, error) {
 	return json.Marshal(&short)
 }
 
-// appendObjects appends the documents of a manifest in their order, without those that are empty.
-func (r *run) appendObjects(objects []json.RawMessage, manifest string) []json.RawMessage {
-	documents := releaseutil.SplitManifests(manifest)
-	names := make([]string, 0, len(documents))
-	for name := range documents {
-		names = append(names, name)
-	}
-	sort.Sort(releaseutil.BySplitManifestsOrder(names))
-	for _, name := range names {
-		var object map[string]any
-		if yaml.Unmarshal([]byte(documents[name]), &object) != nil || len(object) == 0 {
-			continue
-		}
+// appendObjects appends the documents of a manifest in their order, without those that are empty, and
+// without those that do not fit.
+func (r *run) appendObjects(objects []json.RawMessage, manifest string, fits func(*unstructured.Unstructured) bool) []json.RawMessage {
+	for _, object := range documents(manifest) {
 		for _, each := range flattened(object) {
+			if fits != nil && !fits(each) {
+				continue
+			}
 			r.place(each)
 			if written, err := json.Marshal(each.Object); err == nil {
 				objects = append(objects, written)
@@ -89,6 +85,24 @@ func (r *run) appendObjects(objects []json.RawMessage, manifest string) []json.R
 		}
 	}
 	return objects
+}
+
+// documents returns the documents of a manifest in their order, without those that are empty.
+func documents(manifest string) []map[string]any {
+	texts := releaseutil.SplitManifests(manifest)
+	names := make([]string, 0, len(texts))
+	for name := range texts {
+		names = append(names, name)
+	}
+	sort.Sort(releaseutil.BySplitManifestsOrder(names))
+	found := make([]map[string]any, 0, len(texts))
+	for _, name := range names {
+		var object map[string]any
+		if yaml.Unmarshal([]byte(texts[name]), &object) == nil && len(object) > 0 {
+			found = append(found, object)
+		}
+	}
+	return found
 }
 
 // flattened returns the items of a list, as Helm applies them.

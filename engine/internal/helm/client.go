@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"context"
 	"errors"
 	"io"
 	"slices"
@@ -16,12 +17,15 @@ import (
 // client is Helm's, without what costs requests and gives nothing here.
 type client struct {
 	*kube.Client
+	ctx      context.Context
 	built    func() // called when objects are made of what was rendered
 	planning bool   // nothing is applied, so kinds may be missing
 	applying bool   // all that is changed was applied on the server, and is again
 	adopting bool   // what is installed is applied on the server, whoever has it before
 	began    bool   // the manifest of an installation is built; hooks follow
 	manifest kube.ResourceList
+	cluster  *cluster
+	past     past // nil for none
 	known    *known
 	errors   []error // of deletions; Helm tells that they failed, not why
 }
@@ -33,7 +37,7 @@ func (*client) IsReachable() error { return nil }
 // validation of a client needs, are megabytes.
 func (c *client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
 	c.built()
-	found, err := c.Client.Build(reader, false)
+	found, err := c.build(reader)
 	c.known.owned.add(found)
 	if c.adopting && !c.began {
 		c.began, c.manifest = true, found
@@ -47,6 +51,7 @@ func (c *client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
 
 // Update implements kube.Interface. What an apply finds is left to the apply.
 func (c *client) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
+	c.known.owned.leave(originals.Difference(targets))
 	if !c.applying {
 		return c.Client.Update(originals, targets, options...)
 	}

@@ -23,14 +23,19 @@ const (
 const establishing = 60 * time.Second
 
 // define applies the definitions of the chart before its templates are rendered. Helm itself has no
-// policy for an upgrade, and with server-side apply changes those that exist.
+// policy for an upgrade, and with server-side apply changes those that exist. Definitions of dependencies
+// that are not enabled are none of the release's.
 func (r *run) define(chart *chartv2.Chart) error {
 	policy := r.Options.CRDs
 	if policy != create && policy != createReplace {
 		return nil
 	}
+	enabled, err := r.enabled(chart)
+	if err != nil {
+		return fmt.Errorf("processing the dependencies of the chart: %w", err)
+	}
 	var changed kube.ResourceList
-	for _, definition := range chart.CRDObjects() {
+	for _, definition := range enabled.CRDObjects() {
 		found, err := r.kube.Client.Build(bytes.NewReader(definition.File.Data), false)
 		if err == nil {
 			err = r.applyDefinitions(&changed, found, policy)
@@ -55,6 +60,9 @@ func (r *run) applyDefinitions(changed *kube.ResourceList, found kube.ResourceLi
 		if !ok {
 			return fmt.Errorf("%s has the unknown format %T", each.Name, each.Object)
 		}
+		if !defines(object) {
+			continue
+		}
 		if policy == create {
 			exists, err := isThere(each)
 			if err != nil {
@@ -72,6 +80,12 @@ func (r *run) applyDefinitions(changed *kube.ResourceList, found kube.ResourceLi
 		*changed = append(*changed, each)
 	}
 	return nil
+}
+
+// defines tells whether an object is a definition. Others in the directory crds are ignored, as by Flux.
+func defines(object *unstructured.Unstructured) bool {
+	kind := object.GroupVersionKind()
+	return kind.Group == "apiextensions.k8s.io" && kind.Kind == "CustomResourceDefinition"
 }
 
 func isThere(each *resource.Info) (bool, error) {
@@ -105,7 +119,7 @@ func (r *run) established(definitions kube.ResourceList) error {
 
 func isEstablished(each *resource.Info) bool {
 	object, ok := each.Object.(*unstructured.Unstructured)
-	if !ok || object.GetKind() != "CustomResourceDefinition" {
+	if !ok {
 		return true
 	}
 	conditions, _, _ := unstructured.NestedSlice(object.Object, "status", "conditions")

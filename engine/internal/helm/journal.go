@@ -26,6 +26,7 @@ type journal struct {
 	drop    func(key string) error // Helm's driver reads a record before it deletes it
 	redact  func(string, *releasev1.Release) string
 	listed  bool
+	attempt bool                 // the release never succeeded
 	defers  bool                 // a record is about to be deleted: what it says meanwhile is not written
 	held    *releasev1.Release   // that was not
 	records []*releasev1.Release // as listed and written
@@ -118,6 +119,9 @@ func (j *journal) write(key string, rel release.Releaser, do func() error) error
 	r, ok := rel.(*releasev1.Release)
 	if !ok {
 		return fmt.Errorf("a release has the unknown format %T", rel)
+	}
+	if j.attempt && r.Info.Status == common.StatusUninstalling {
+		r.Info.Description = deletingAttempt
 	}
 	r.Info.Description = j.redact(r.Info.Description, r)
 	if err := do(); err != nil {

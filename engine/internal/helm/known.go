@@ -22,7 +22,8 @@ import (
 // another way. It is answered that none does (client.Create).
 //
 // Before Helm deletes an object it asks whose it is (package action, verifyOwnershipBeforeDelete).
-// The owner of those that the parent has seen is known (owned).
+// The owner of those that the parent has seen is known (owned). Those that an upgrade or a rollback
+// deletes are judged here (leave).
 type known struct {
 	inner http.RoundTripper
 	sync.Mutex
@@ -48,6 +49,9 @@ func (k *known) RoundTrip(request *http.Request) (*http.Response, error) {
 	}
 	if object := k.owned.object(request.URL.Path); object != nil {
 		return answered(request, http.StatusOK, object)
+	}
+	if k.owned.reads(request.URL.Path) {
+		return k.owned.read(k.inner, request)
 	}
 	return k.inner.RoundTrip(request)
 }

@@ -31,14 +31,17 @@ type owned struct {
 	seen    map[identity]*Seen
 	release *Request
 
+	began *metav1.Time // of a release that never succeeded: what is older is not its own
+
 	sync.Mutex
 	objects map[string]map[string]any // by path
+	leaving map[string]bool           // by path: judged when they are read
 }
 
 type identity struct{ group, kind, namespace, name string }
 
 func ownedBy(request *Request) *owned {
-	o := &owned{seen: map[identity]*Seen{}, release: request, objects: map[string]map[string]any{}}
+	o := &owned{seen: map[identity]*Seen{}, release: request, objects: map[string]map[string]any{}, leaving: map[string]bool{}}
 	for i := range request.Options.Seen {
 		each := &request.Options.Seen[i]
 		o.seen[identity{each.Group, each.Kind, each.Namespace, each.Name}] = each
@@ -56,6 +59,10 @@ func (o *owned) add(found kube.ResourceList) {
 			namespace = each.Namespace
 		}
 		seen := o.seen[identity{kind.Group, kind.Kind, namespace, each.Name}]
+		if o.began != nil {
+			o.leaving[path(each)] = true
+			continue // what was seen does not tell how old it is
+		}
 		if seen == nil {
 			continue
 		}
@@ -112,8 +119,8 @@ func (o *owned) delete(inner http.RoundTripper, request *http.Request) (*http.Re
 	if err := json.NewDecoder(response.Body).Decode(&live.Object); err != nil {
 		return nil, fmt.Errorf("reading %s: %w", request.URL.Path, err)
 	}
-	if !o.owns(&live) {
-		return answered(request, http.StatusNotFound, notFound("what this release owns of "+request.URL.Path))
+	if o.stays(&live) != "" {
+		return answered(request, http.StatusNotFound, notFound("what is to be deleted of "+request.URL.Path))
 	}
 	return inner.RoundTrip(resent(request, http.MethodDelete, written))
 }

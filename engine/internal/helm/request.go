@@ -36,7 +36,7 @@ type Request struct {
 
 // Options are those of all actions; each reads what it knows.
 type Options struct {
-	Version                 int                         `json:"version"` // to which to roll back, 0 is the last but one; whose history, 0 is all
+	Version                 int                         `json:"version"` // to which to roll back, 0 is the last but one; whose history, 0 is all; which to unlock, 0 is the last
 	Upgrade                 bool                        `json:"upgrade"` // render what an upgrade would make
 	MaxHistory              int                         `json:"maxHistory"`
 	KeepHistory             bool                        `json:"keepHistory"`

@@ -35,8 +35,11 @@ type run struct {
 	config  *action.Configuration
 	cluster *cluster
 	kube    *client
+	secrets corev1.SecretInterface // where the records are
 	journal *journal
 	log     *journalist
+	// unchecked is what the values were not validated by
+	unchecked []string
 }
 
 // do is what an action does; the journal knows which records it wrote.
@@ -105,10 +108,11 @@ func (r *run) prepare(keeping context.Context, session *parent.Session) error {
 	slog.SetDefault(slog.New(r.log)) // parts of Helm log there
 	kube.ManagedFieldsManager = r.Manager
 	where := getter{r.cluster, r.Namespace}
-	r.kube = &client{Client: kube.New(where), built: func() {}, known: acting}
+	r.kube = &client{ctx: r.ctx, Client: kube.New(where), built: func() {}, known: acting, cluster: r.cluster}
 	r.kube.Namespace = r.Namespace
 	r.kube.SetLogger(r.log)
-	r.journal = newJournal(keeper.Secrets(r.StorageNamespace), r.redact)
+	r.secrets = keeper.Secrets(r.StorageNamespace)
+	r.journal = newJournal(r.secrets, r.redact)
 	r.config = action.NewConfiguration(action.ConfigurationSetLogger(r.log))
 	r.config.RESTClientGetter = where
 	r.config.KubeClient = r.kube

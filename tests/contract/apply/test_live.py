@@ -173,6 +173,20 @@ async def test_a_replace_that_wipes_managed_fields_is_drift(
     assert (ref, deleted) == (ref_of(config), False)
 
 
+async def test_what_is_only_created_may_be_changed_and_is_drift_if_deleted(
+    watched: Watched, apply: Any, make: Any, owner: Owner, cluster: Any
+) -> None:
+    once = make.marked(make.config_map("once", key="first"), ssa="IfNotPresent")
+    await _apply(apply, watched, owner, once)
+
+    await asyncio.to_thread(cluster, "patch", "configmap/once", "-p", '{"data":{"key":"mine"}}')
+    assert await watched.quiet()
+
+    await asyncio.to_thread(cluster, "delete", "configmap/once")
+    ref, _, deleted = await watched.drift()
+    assert (ref, deleted) == (ref_of(once), True)
+
+
 async def test_an_object_made_anew_is_drift(deployed: Any, watched: Watched, cluster: Any) -> None:
     manifest = json.dumps(deployed[1])
 

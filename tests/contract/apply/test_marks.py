@@ -20,6 +20,8 @@ async def test_a_manifest_that_wants_to_be_left_alone_is_not_asked_about(
     assert wire.sent == []
     assert changes.lines == (f"ConfigMap/{make.namespace}/conf skipped",)
     assert changes.known == {}
+    assert changes.refs == ()
+    assert [ref.name for ref in changes.left] == ["conf"]
 
 
 @pytest.mark.parametrize("place", ["label", "annotate"])
@@ -37,6 +39,7 @@ async def test_a_live_object_that_wants_to_be_left_alone_is_not_written(
 
     assert wire.sent == ["PATCH dry"]
     assert [entry.action for entry in changes.entries] == ["skipped"]
+    assert [ref.name for ref in changes.refs] == ["conf"]
     assert _data(cluster) == "before"
 
 

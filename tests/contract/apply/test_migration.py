@@ -141,3 +141,111 @@ async def test_the_keys_of_a_secret_given_in_plain_text_go_when_they_are_removed
     await apply(make.secret(kept="1"))
 
     assert (await _live(api, make.secret()))["data"] == {"kept": "MQ=="}
+
+
+def _state(obj: Json) -> tuple[Any, ...]:
+    """Return what nobody but its applier changes."""
+    metadata, spec = obj["metadata"], obj.get("spec") or {}
+    # the scheduler chooses a node meanwhile
+    return metadata["uid"], {key: value for key, value in spec.items() if key != "nodeName"}
+
+
+async def _as_flux(api: Any, obj: Json) -> Json:
+    """Apply an object as kustomize-controller does, and return it as it is then."""
+    found: Json = (await api.apply(obj, manager="kustomize-controller")).object
+    return found
+
+
+_CONTAINER: Json = {"name": "a", "image": "registry.example/a:1"}
+_POD: Json = {"containers": [_CONTAINER]}
+_STRICT: Json = {"containers": [{**_CONTAINER, "resources": {}}]}
+_LABELS: Json = {"app": "a"}
+_SELECTOR: Json = {"matchLabels": _LABELS}
+_LABELLED: Json = {"metadata": {"labels": _LABELS}}
+_ONCE: Json = {**_POD, "restartPolicy": "Never"}
+_STRICT_ONCE: Json = {**_STRICT, "restartPolicy": "Never"}
+_PORT: Json = {"port": 80}
+
+TYPED: list[tuple[str, str, Json, Json]] = [
+    # what Git has, and what Flux makes of it
+    (
+        *("batch/v1", "Job"),
+        {"template": {"spec": _ONCE}},
+        {"template": {"metadata": {}, "spec": _STRICT_ONCE}},
+    ),
+    (
+        *("batch/v1", "CronJob"),
+        {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": _ONCE}}}},
+        {
+            "schedule": "0 0 1 1 *",
+            "jobTemplate": {
+                "metadata": {},
+                "spec": {"template": {"metadata": {}, "spec": _STRICT_ONCE}},
+            },
+        },
+    ),
+    ("v1", "Pod", _POD, _STRICT),
+    (
+        *("apps/v1", "Deployment"),
+        {"selector": _SELECTOR, "template": {**_LABELLED, "spec": _POD}},
+        {"selector": _SELECTOR, "strategy": {}, "template": {**_LABELLED, "spec": _STRICT}},
+    ),
+    (
+        *("apps/v1", "StatefulSet"),
+        {"selector": _SELECTOR, "serviceName": "a", "template": {**_LABELLED, "spec": _POD}},
+        {
+            "selector": _SELECTOR,
+            "serviceName": "a",
+            "updateStrategy": {},
+            "template": {**_LABELLED, "spec": _STRICT},
+        },
+    ),
+    (
+        *("apps/v1", "DaemonSet"),
+        {"selector": _SELECTOR, "template": {**_LABELLED, "spec": _POD}},
+        {"selector": _SELECTOR, "updateStrategy": {}, "template": {**_LABELLED, "spec": _STRICT}},
+    ),
+    (
+        *("v1", "PersistentVolumeClaim"),
+        {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
+        {"accessModes": ["ReadWriteOnce"], "resources": {"requests": {"storage": "1Mi"}}},
+    ),
+    (
+        *("v1", "Service"),
+        {"ports": [_PORT]},
+        {"ports": [{**_PORT, "protocol": "TCP", "targetPort": 80}]},
+    ),
+    ("policy/v1", "PodDisruptionBudget", {"selector": _SELECTOR}, {"selector": _SELECTOR}),
+    ("networking.k8s.io/v1", "NetworkPolicy", {}, {"podSelector": {}}),
+]
+
+
+@pytest.mark.parametrize("row", TYPED, ids=[row[1] for row in TYPED])
+async def test_object_of_flux_is_taken_over_as_it_is(
+    apply: Any, make: Any, api: Any, row: tuple[str, str, Json, Json]
+) -> None:
+    api_version, kind, written, sent = row
+    limits = {"default": {"cpu": "1"}, "defaultRequest": {"cpu": "1m"}, "type": "Container"}
+    await api.apply(make("v1", "LimitRange", "limits", spec={"limits": [limits]}), manager="test")
+    manifest = make(api_version, kind, "taken", spec=written)
+    before = await _as_flux(api, make(api_version, kind, "taken", spec=sent))
+
+    await apply(manifest)
+    once = await _live(api, manifest)
+    await apply(manifest)
+
+    assert _state(once) == _state(before)
+    assert _state(await _live(api, manifest)) == _state(before)
+
+
+async def test_field_that_left_the_manifest_leaves_an_object_of_flux(
+    apply: Any, make: Any, api: Any
+) -> None:
+    spec = {"schedule": "0 0 1 1 *", "jobTemplate": {"spec": {"template": {"spec": _ONCE}}}}
+    before = {**spec, "suspend": True}
+    await _as_flux(api, make("batch/v1", "CronJob", "taken", spec=before))
+
+    await apply(make("batch/v1", "CronJob", "taken", spec=spec))
+
+    live = await _live(api, make("batch/v1", "CronJob", "taken"))
+    assert live["spec"]["suspend"] is False

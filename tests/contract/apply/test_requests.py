@@ -91,6 +91,30 @@ async def test_known_objects_cost_nothing(apply: Any, make: Any, wire: Any) -> N
     assert changes.known == first.known
 
 
+async def test_config_map_with_nulls_is_applied_once(apply: Any, make: Any) -> None:
+    obj = make("v1", "ConfigMap", "nulls", data={"empty": None, "full": "x"})
+
+    assert _actions(await apply(obj)) == {"created"}
+    assert _actions(await apply(obj)) == {"unchanged"}
+
+
+async def test_secret_with_nulls_is_applied_and_then_costs_nothing(
+    apply: Any, make: Any, wire: Any, api: Any
+) -> None:
+    values = {"data": {"empty": None, "full": "eA=="}, "stringData": {"text": None}}
+    secret = make("v1", "Secret", "nulls", **values)
+    first = await apply(secret)
+    wire.sent.clear()
+
+    changes = await apply(secret, known=first.known)
+
+    assert wire.sent == []
+    assert _actions(changes) == {"unchanged"}
+    live = await api.get(changes.refs[0].gvk, "nulls", make.namespace)
+    assert live["data"] == {"empty": "", "full": "eA==", "text": ""}
+    assert _actions(await apply(secret)) == {"unchanged"}
+
+
 async def test_only_the_changed_object_is_asked_about(apply: Any, make: Any, wire: Any) -> None:
     first = await apply(*_four(make))
     wire.sent.clear()

@@ -75,6 +75,18 @@ def test_failure_of_the_reconciliation_is_the_commands_failure(source: Any) -> N
     assert "reconciliation failed: authentication required" in said
 
 
+def test_first_failure_of_an_object_is_the_commands_failure(source: Any) -> None:
+    never = {"observedGeneration": -1}
+    source.kustomization("apps", conditions=source.ready("False", "no such namespace"), **never)
+    failed = source.ready("False", "namespaces 'nope' not found", reason="ReconciliationFailed")
+    with start(source, "reconcile", "ks", "apps") as command:
+        answer(source, "kustomization", "apps", {"conditions": failed, **never})
+        _, said = command.communicate(timeout=SECONDS)
+
+    assert command.returncode == 1
+    assert "reconciliation failed: namespaces 'nope' not found" in said
+
+
 def test_source_is_reconciled_first_if_wanted(source: Any) -> None:
     source.kustomization(
         "apps",

@@ -91,7 +91,6 @@ TABLES = (
     ("tree", "kustomization", "apps", "--compact"),
 )
 OF_WATCHERS = (
-    ("get", "alerts"),
     ("get", "alert-providers"),
     ("get", "receivers"),
     ("get", "images", "repository"),
@@ -269,7 +268,6 @@ def normal(value: Any) -> Any:
 
 
 FAILURES = (
-    ("get", "helmreleases"),
     ("get", "kustomizations", "none"),
     ("get", "sources", "git", "none"),
     ("tree", "kustomization", "none"),

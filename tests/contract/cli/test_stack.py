@@ -57,8 +57,12 @@ def kubectl(plane: ControlPlane, kubeconfig: Path, *arguments: str) -> "tuple[in
 
 
 def penstock(home: Path, *arguments: str) -> "subprocess.CompletedProcess[str]":
+    return command(*arguments, f"--state={home}")
+
+
+def command(*arguments: str) -> "subprocess.CompletedProcess[str]":
     return subprocess.run(
-        [sys.executable, "-m", "cli", *arguments, f"--state={home}"],
+        [sys.executable, "-m", "cli", *arguments],
         env={**os.environ, "PYTHONPATH": str(install.ROOT)},
         capture_output=True,
         text=True,
@@ -88,9 +92,10 @@ def home(
     """Run ``penstock up --detach`` for the tests that only look."""
     state = tmp_path_factory.mktemp("up")
     plane = f"--kubeconfig={second_control_plane.kubeconfig}"
-    up = penstock(state, "up", "--detach", "--gate", plane)
+    up = penstock(state, "up", "--detach", "--gate", "--name=looked-at", plane)
     assert up.returncode == 0, up.stderr
     assert f"export KUBECONFIG={second_control_plane.kubeconfig}" in up.stdout
+    assert "Receivers are at http://127.0.0.1:" in up.stderr
     yield state
     penstock(state, "down")  # unless the last test has
 
@@ -147,7 +152,39 @@ def test_running_stack_answers_status_and_logs(home: Path) -> None:
 
     assert (shown.returncode, logs.returncode) == (0, 0)
     assert "kustomize-0" in shown.stdout
+    record = state.running(home)
+    assert record is not None
+    assert record.addresses["receivers"] in shown.stdout
+    assert record.addresses["metrics of source-0"] in shown.stdout
     assert "listening" in logs.stdout
+
+
+def test_check_status_and_flux_know_an_up(
+    plane: ControlPlane, home: Path, flux_program: Path
+) -> None:
+    by_name = command("check", "--name=looked-at")
+    shown = command("status", "--name=looked-at")
+    flux = subprocess.run(
+        [flux_program, "migrate", "--dry-run"],
+        env={"PATH": os.defpath, "HOME": "/nonexistent", "KUBECONFIG": str(plane.kubeconfig)},
+        capture_output=True,
+        text=True,
+        timeout=60,
+        check=False,
+    )
+    found, names = kubectl(
+        plane, plane.kubeconfig, "get", "crds", "-l", "app.kubernetes.io/part-of=flux", "-o", "name"
+    )
+
+    assert by_name.returncode == 0, by_name.stdout + by_name.stderr
+    assert f"(state directory {home})" in by_name.stdout
+    assert "Deployments" not in by_name.stdout
+    assert shown.returncode == 0
+    assert "no CRDs found" not in flux.stdout + flux.stderr
+    assert (found, names.split()) == (
+        0,
+        ["customresourcedefinition.apiextensions.k8s.io/distributions.penstock.dev"],
+    )
 
 
 def test_second_stack_in_the_same_directory_is_refused(plane: ControlPlane, home: Path) -> None:
@@ -155,6 +192,21 @@ def test_second_stack_in_the_same_directory_is_refused(plane: ControlPlane, home
 
     assert again.returncode == 1
     assert "already runs" in again.stderr
+
+
+def test_second_stack_in_another_directory_and_an_installation_are_refused(
+    plane: ControlPlane, home: Path, tmp_path: Path
+) -> None:
+    cluster = f"--kubeconfig={plane.kubeconfig}"
+
+    again = penstock(tmp_path, "up", "--detach", cluster)
+    installed = command("install", cluster)
+
+    for refused in (again, installed):
+        assert refused.returncode == 1
+        assert str(home) in refused.stderr
+        assert "penstock down" in refused.stderr
+    assert not (tmp_path / "tokens").exists() or not list((tmp_path / "tokens").iterdir())
 
 
 async def test_component_comes_back_at_its_address_when_it_is_killed_or_restarted(
@@ -209,6 +261,57 @@ async def test_component_that_cannot_run_is_told_with_its_log(
             pass
 
 
+def test_down_leaves_no_process_no_token_and_no_gate(plane: ControlPlane, home: Path) -> None:
+    """Takes down what the tests above looked at."""
+    record = json.loads((home / "up.json").read_text())
+    pids = (record["pid"], *record["processes"].values())
+    assert all(alive(pid) for pid in pids)
+    asked = registered(plane)
+
+    down = command("down", "--name=looked-at")
+
+    assert down.returncode == 0
+    assert not any(alive(pid) for pid in pids)
+    assert not (home / "tokens").exists()
+    assert {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} < set(asked)
+    assert "APIService" in asked
+    assert "CustomResourceDefinition" in asked
+    assert registered(plane) == []
+
+
+def test_up_is_refused_beside_an_installation(plane: ControlPlane, tmp_path: Path) -> None:
+    deployment = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": "kustomize-controller",
+            "namespace": "default",
+            "labels": {
+                "app.kubernetes.io/part-of": "flux",
+                "app.kubernetes.io/instance": "penstock-system",
+            },
+        },
+        "spec": {
+            "selector": {"matchLabels": {"app": "x"}},
+            "template": {
+                "metadata": {"labels": {"app": "x"}},
+                "spec": {"containers": [{"name": "x", "image": "x"}]},
+            },
+        },
+    }
+    manifest = tmp_path / "deployment.json"
+    manifest.write_text(json.dumps(deployment))
+    plane.kubectl("apply", "-f", str(manifest))
+    try:
+        beside = penstock(tmp_path, "up", "--detach", f"--kubeconfig={plane.kubeconfig}")
+    finally:
+        plane.kubectl("delete", "-f", str(manifest))
+
+    assert beside.returncode == 1
+    assert "Deployment default/kustomize-controller reconciles the same objects" in beside.stderr
+    assert "penstock uninstall -n default" in beside.stderr
+
+
 async def test_processes_end_with_a_killed_supervisor(plane: ControlPlane, tmp_path: Path) -> None:
     up = await asyncio.to_thread(
         penstock, tmp_path, "up", "--detach", f"--kubeconfig={plane.kubeconfig}"
@@ -223,20 +326,10 @@ async def test_processes_end_with_a_killed_supervisor(plane: ControlPlane, tmp_p
     await until(lambda: not any(alive(pid) for pid in pids))
     assert (await asyncio.to_thread(penstock, tmp_path, "status")).returncode == 1
 
-
-def test_down_leaves_no_process_no_token_and_no_gate(plane: ControlPlane, home: Path) -> None:
-    """Takes down what the tests above looked at."""
-    record = json.loads((home / "up.json").read_text())
-    pids = (record["pid"], *record["processes"].values())
-    assert all(alive(pid) for pid in pids)
-    asked = registered(plane)
-
-    down = penstock(home, "down")
-
-    assert down.returncode == 0
-    assert not any(alive(pid) for pid in pids)
-    assert not (home / "tokens").exists()
-    assert {"ValidatingWebhookConfiguration", "MutatingWebhookConfiguration"} < set(asked)
-    assert "APIService" in asked
-    assert "CustomResourceDefinition" in asked
-    assert registered(plane) == []
+    # It starts again at once: its Lease is known to be its own.
+    again = await asyncio.to_thread(
+        penstock, tmp_path, "up", "--detach", f"--kubeconfig={plane.kubeconfig}"
+    )
+    assert again.returncode == 0, again.stderr
+    assert "may still run" not in again.stderr
+    assert (await asyncio.to_thread(penstock, tmp_path, "down")).returncode == 0

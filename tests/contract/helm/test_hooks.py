@@ -1,10 +1,12 @@
 """Hooks and tests: they run to their end, fail the action, and go by their policies."""
 
 import asyncio
+import json
 
 import pytest
 
 from tests.contract.helm.world import World, hook, statuses
+from tests.tools.waiting import until
 from toolkit.helm.actions import Outcome
 from toolkit.native.calls import EngineError
 
@@ -98,3 +100,43 @@ async def _tested(world: World) -> Outcome:
     except EngineError as error:
         outcome: Outcome = error.outcome
         return outcome
+
+
+async def test_jobs_that_are_deleted_as_soon_as_they_are_complete_have_succeeded(
+    world: World,
+) -> None:
+    job = json.loads(hook("", "pre-install", kind="Job"))
+    job["spec"]["ttlSecondsAfterFinished"] = 0
+    hooks = {
+        f"templates__{number}_yaml": json.dumps(
+            job | {"metadata": {**job["metadata"], "name": f"job-{number}"}}
+        )
+        for number in range(6)
+    }
+
+    installed = await world.run("install", world.chart(**hooks))
+
+    phases = {each.last_run.phase for each in installed.records[0].hooks if each.last_run}
+    assert phases == {"Succeeded"}
+
+
+async def test_hook_that_somebody_deletes_fails_the_action(world: World) -> None:
+    chart = world.chart(templates__a_yaml=hook("wait", "pre-install", kind="Pod"))
+    installing = asyncio.create_task(world.fails("install", chart))
+    await until(lambda: world.get("api/v1 pods/wait") is not None)
+
+    where = f"/api/v1/namespaces/{world.namespace}/pods/wait"
+    world.administrator.send("DELETE", where, body={"gracePeriodSeconds": 0})
+
+    error = await installing
+    assert error.code == "HookFailed"
+    assert "not ready. status: NotFound, message: it was deleted before it ended" in str(error)
+
+
+async def test_hook_that_does_not_end_in_time_is_told(world: World) -> None:
+    chart = world.chart(templates__a_yaml=hook("wait", "pre-install", kind="Pod"))
+
+    error = await world.fails("install", chart, timeout=2)
+
+    assert error.code == "Timeout"
+    assert f"resource Pod/{world.namespace}/wait not ready. status: InProgress" in str(error)

@@ -1,15 +1,10 @@
 """Who acts: what a chart says is done by the release's account, its records are kept by us."""
 
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
-
 import pytest
 import pytest_asyncio
 
-from tests.contract.helm.world import CONFIG_MAP, World, statuses
+from tests.contract.helm.world import CONFIG_MAP, Refusing, World, statuses
 from tests.tools import rights
-from toolkit.helm.gates import Exchanging, Response
 from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -73,35 +68,6 @@ async def test_account_that_may_not_look_must_be_able_to_make_the_namespace(tena
     assert "namespaces" in str(error)
 
 
-@dataclass
-class Refusing:
-    """An identity some of whose requests the API server refuses."""
-
-    client: Exchanging
-    method: str
-    part: str
-    status: int = 503
-    seen: list[str] = field(default_factory=list)
-
-    @asynccontextmanager
-    async def exchange(
-        self, method: str, target: str, *, headers: Mapping[str, str], body: bytes
-    ) -> AsyncIterator[Response]:
-        self.seen.append(f"{method} {target}")
-        if method == self.method and self.part in target:
-            yield self.status, {"Content-Type": "application/json"}, _refusal(self.status)
-            return
-        async with self.client.exchange(method, target, headers=headers, body=body) as answer:
-            yield answer
-
-
-async def _refusal(status: int) -> AsyncIterator[bytes]:
-    yield (
-        b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable",'
-        b'"message":"the server is shutting down","code":%d}' % status
-    )
-
-
 async def test_namespace_is_not_made_where_nobody_can_tell_whether_it_exists(world: World) -> None:
     acting = Refusing(world.api, "GET", f"/api/v1/namespaces/{world.namespace}")
     blind = world.with_(acting=acting)
@@ -146,7 +112,9 @@ async def test_stale_action_is_unlocked(world: World) -> None:
     assert await world.history() == [(2, "pending-upgrade"), (1, "superseded")]
 
     assert (await world.fails("upgrade", world.chart())).code == "Locked"
-    unlocked = await world.run("unlock")
+    assert statuses(await world.run("unlock", version=1)) == [(2, "pending-upgrade")]
+    assert await world.history() == [(2, "pending-upgrade"), (1, "superseded")]
+    unlocked = await world.run("unlock", version=2)
 
     assert statuses(unlocked) == [(2, "failed")]
     assert unlocked.records[0].info.description == (

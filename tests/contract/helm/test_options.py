@@ -51,6 +51,26 @@ async def test_objects_are_replaced_by_force_alone(world: World, *, force: bool)
     assert found["data"] == {"colour": "blue"} | ({} if force else foreign["data"])
 
 
+@pytest.mark.parametrize("how", ["true", "auto"])
+async def test_objects_that_were_applied_are_replaced_by_force(world: World, how: str) -> None:
+    await world.run("install", world.chart(), serverSideApply="true")
+
+    await world.run(
+        "upgrade",
+        world.chart(),
+        values={"colour": "blue"},
+        serverSideApply=how,
+        forceConflicts=True,
+        force=True,
+    )
+    upgraded = world.colour()
+    await world.run("rollback", version=1, serverSideApply=how, forceConflicts=True, force=True)
+
+    assert upgraded == "blue"
+    assert world.colour() == "red"
+    assert await world.history() == [(3, "deployed"), (2, "superseded"), (1, "superseded")]
+
+
 async def test_values_of_the_last_release_are_kept_if_wanted(world: World) -> None:
     sized = CONFIG_MAP + "  size: {{ .Values.size | default 1 | quote }}\n"
     await world.run("install", world.chart(), values={"colour": "blue"})

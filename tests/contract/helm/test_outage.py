@@ -1,4 +1,4 @@
-"""The API server goes away in the middle of an upgrade, and a later pass puts everything right."""
+"""Upgrades that do not end: the API server goes away in the middle, or they are somebody else's."""
 
 from collections.abc import AsyncIterator, Mapping
 from contextlib import asynccontextmanager
@@ -9,12 +9,13 @@ from typing import Any
 import pytest
 
 from crds.helm import HelmRelease
-from tests.contract.helm.world import CONFIG_MAP, World
+from tests.contract.helm.world import CONFIG_MAP, Refusing, World
 from tests.fakes import charts, helmworld
-from toolkit.errors import PenstockError, TransientError
+from toolkit.errors import PenstockError, TransientError, WaitingError
 from toolkit.helm import actions
 from toolkit.helm.actions import Chart, Order, Outcome, Release
 from toolkit.helm.gates import Exchanging, Response
+from toolkit.helm.signing import Signing
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json
 
@@ -112,3 +113,26 @@ async def test_upgrade_that_lost_its_server_is_unlocked_and_made_again(
     assert colours == {"blue"}
     assert passes.condition("Ready")[:2] == ("True", "UpgradeSucceeded")
     assert [each.version for each in passes.obj.status.history][:1] == [3]
+
+
+async def test_upgrade_of_somebody_else_is_not_overrun(world: World, tmp_path: Path) -> None:
+    await world.let_apply()
+    passes = Passes(world, tmp_path / "passes")
+    passes.spec(values={"colour": "red"})
+    await passes.ready("spec")
+    refusing = Refusing(world.api, "PUT", "app.v2")
+    busy = world.with_(keeping=Signing(refusing, manager="Helm"))
+    await busy.fails("upgrade", world.chart(), values={"colour": "theirs"})
+
+    passes.start()  # no watch shows the record here
+    ended = await passes.run("storage")
+    left, colour = await world.history(), world.colour()
+    passes.ask(requestedAt="now", forceAt="now")
+    await passes.ready("requested")
+
+    assert isinstance(ended, WaitingError)
+    assert "app.v2 has the status 'pending-upgrade' since" in str(ended)
+    assert left == [(2, "pending-upgrade"), (1, "superseded")]
+    assert colour == "theirs"
+    assert await world.history() == [(3, "deployed"), (2, "superseded"), (1, "superseded")]
+    assert world.colour() == "red"

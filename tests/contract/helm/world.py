@@ -1,8 +1,8 @@
 """A release for one test, and charts to make it of."""
 
 import json
-from collections.abc import Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncIterator, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from http import HTTPStatus
 from pathlib import Path
@@ -49,13 +49,14 @@ class World:
     acting: Exchanging | None = None
     keeping: Exchanging | None = None
     storage_namespace: str = ""
+    cluster: str = "contract"
     charts: int = 0
 
     @property
     def release(self) -> Release:
         """Return the release, as the engine is told of it."""
         return Release(
-            cluster="contract",
+            cluster=self.cluster,
             name="app",
             namespace=self.namespace,
             storage_namespace=self.storage_namespace or self.namespace,
@@ -161,6 +162,35 @@ class World:
         }
         self.make(f"apis/{group}/v1 rolebindings", binding)
         await rights.noticed(self.api, APPLIER, WRITES, namespace=self.namespace)
+
+
+@dataclass
+class Refusing:
+    """An identity some of whose requests the API server refuses."""
+
+    client: Exchanging
+    method: str
+    part: str
+    status: int = 503
+    seen: list[str] = field(default_factory=list)
+
+    @asynccontextmanager
+    async def exchange(
+        self, method: str, target: str, *, headers: Mapping[str, str], body: bytes
+    ) -> AsyncIterator[Response]:
+        self.seen.append(f"{method} {target}")
+        if method == self.method and self.part in target:
+            yield self.status, {"Content-Type": "application/json"}, _refusal(self.status)
+            return
+        async with self.client.exchange(method, target, headers=headers, body=body) as answer:
+            yield answer
+
+
+async def _refusal(status: int) -> AsyncIterator[bytes]:
+    yield (
+        b'{"kind":"Status","apiVersion":"v1","status":"Failure","reason":"ServiceUnavailable",'
+        b'"message":"the server is shutting down","code":%d}' % status
+    )
 
 
 @dataclass

@@ -274,6 +274,32 @@ async def test_container_for_debugging_needs_a_signature_too(yard: Yard) -> None
     assert [each["image"] for each in found] == [f"{yard.name('debug:v1')}@{debug}"]
 
 
+async def test_id_of_an_image_on_the_node_is_refused_wherever_it_is_written(yard: Yard) -> None:
+    yard.push("app", signed=True)
+    await yard.apply(yard.pod("app:v1"), yard.own)
+    spec = yard.spec("app:v1")
+    full, short = f"sha256:{secrets.token_hex(32)}", f"sha256:{secrets.token_hex(4)}"
+    setup = [{"name": "setup", "image": short}]
+    volume = [{"name": "data", "image": {"reference": full}}]
+    run = {**yard.pod("app:v1"), "spec": {**spec, "containers": [{"name": "app", "image": full}]}}
+    template = yard.deployment("app:v1")
+    template["spec"]["template"]["spec"] = {**spec, "initContainers": setup}
+    mounted = {**yard.pod("app:v1"), "spec": {**spec, "volumes": volume}}
+    debug = ("debug", yard.own, "--quiet", "--attach=false", "--profile=general", "-c", "debug")
+
+    denials = [
+        str(await yard.stored(run, "by-id", dry_run=True)),
+        str(await yard.stored(template, dry_run=True)),
+        str(await yard.stored(mounted, "mounted", dry_run=True)),
+        await yard.gate.kubectl.refused(*debug, f"--image={full}"),
+    ]
+
+    for denied in denials:
+        assert "may take it as the ID of any image on the node" in denied
+    owners = ("container 'app'", "init container 'setup'", "volume 'data'", "ephemeral container")
+    assert all(owner in denied for owner, denied in zip(owners, denials, strict=True))
+
+
 async def test_dry_run_tells_what_would_be_stored(yard: Yard) -> None:
     digest = yard.push("app", signed=True)
     yard.push("evil")

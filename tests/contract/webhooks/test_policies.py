@@ -6,6 +6,7 @@ import pytest
 
 from tests.contract.webhooks.tenants import (
     GIT_REPOSITORY,
+    HELM_RELEASE,
     KUSTOMIZATION,
     OWN,
     RBAC,
@@ -17,6 +18,8 @@ from tests.tools import namespaces
 from toolkit.kube.errors import ForbiddenError
 from toolkit.objects import GroupVersionKind, Json
 from toolkit.policy.provenance import LABEL as PROVENANCE
+
+IMAGES = "image.toolkit.fluxcd.io"
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
 
@@ -242,6 +245,55 @@ async def test_tenant_sends_no_credentials_that_they_may_not_read(tenant: Tenant
     assert "created" in open_to_all
 
 
+async def test_tenant_uses_no_secret_of_others_in_any_field(tenant: Tenant) -> None:
+    there = await namespaces.create(tenant.admin)
+    own = {**OWN, "apiGroups": [*OWN["apiGroups"], IMAGES]}
+    mallory = await tenant.may("mallory", own)
+    secrets = {"apiGroups": [""], "resources": ["secrets"], "verbs": ["get"]}
+    holder = await tenant.may("holder", own, secrets)
+    source = {"kind": "HelmRepository", "name": "charts", "namespace": there}
+    keys = {"provider": "cosign", "secretRef": {"name": "keys"}}
+    verified = {"sourceRef": source, "chart": "a", "verify": keys}
+    release = tenant.release(serviceAccountName="robot", chart={"spec": verified})
+    del release["spec"]["chartRef"]
+    automation = {
+        "apiVersion": f"{IMAGES}/v1",
+        "kind": "ImageUpdateAutomation",
+        "metadata": {"name": "pushes", "namespace": tenant.namespace},
+        "spec": {
+            "interval": "1m",
+            "sourceRef": {"kind": "GitRepository", "name": "app"},
+            "git": {"commit": {"author": {"email": "a@example.com"}}, "push": {"branch": "b"}},
+        },
+    }
+    proxied = tenant.repository(proxySecretRef={"name": "proxy"})
+    await tenant.admin.apply(tenant.repository(secretRef={"name": "deploy"}), manager="test")
+
+    with pytest.raises(ForbiddenError) as pushing:
+        await mallory.apply(automation, manager="test", dry_run=True)
+    with pytest.raises(ForbiddenError) as proxying:
+        await mallory.apply(proxied, manager="test", dry_run=True, force=True)
+    consent = grant(tenant, there)
+    consent["spec"]["from"][0] |= {"group": HELM_RELEASE.group, "kind": HELM_RELEASE.kind}
+    consent["spec"]["to"][0]["kind"] = "HelmRepository"
+    await tenant.admin.apply(consent, manager="test")
+    told: list[str] = []
+
+    async def granted() -> bool:
+        with pytest.raises(ForbiddenError) as caught:
+            await holder.apply(release, manager="test", dry_run=True)
+        told.append(str(caught.value))
+        return "no ReferenceGrant" not in told[-1]
+
+    await tenant.gate.until(granted)
+    await holder.apply(automation, manager="test", dry_run=True)
+
+    assert "spec.sourceRef needs the credentials of GitRepository 'app'" in str(pushing.value)
+    assert "deploy" not in str(pushing.value)
+    assert f"secrets '{tenant.namespace}/proxy'" in str(proxying.value)
+    assert f"spec.chart.spec.verify.secretRef needs secrets '{there}/keys'" in told[-1]
+
+
 async def test_tenant_cannot_relabel_its_namespace(tenant: Tenant) -> None:
     labelled = await tenant.kubectl.run(
         "label", "namespace", tenant.namespace, f"{REQUIRE_ACCOUNT}=true"
@@ -319,6 +371,25 @@ async def test_source_that_a_policy_forbids_is_refused_in_every_version(tenant: 
     assert "created" in good
     assert "spec.url: 'https://gitlab.com/a/b' is not allowed" in moved_away
     assert "HelmRepository is not allowed here; use one of: GitRepository" in older
+
+
+@pytest.mark.parametrize(
+    "escape",
+    [
+        *("..;", "..;x=y", "%2e%2e;", "..%3b", "%252e%252e", "..%252f..", "%u002e%u002e"),
+        *("..%5c", "%c0%ae%c0%ae", "..%20", ";", "", "."),
+    ],
+)
+async def test_path_that_some_servers_resolve_is_refused(tenant: Tenant, escape: str) -> None:
+    await enforced(tenant)
+    evil = tenant.repository(f"https://github.com/acme/{escape}/evil/app")
+    plain = tenant.repository("https://github.com/acme/My%20Team/~kim/app+tools.git")
+
+    refused = await tenant.kubectl.refused("create", "--dry-run=server", obj=evil)
+    admitted = await tenant.kubectl.run("create", "--dry-run=server", obj=plain)
+
+    assert "spec.url: it cannot be compared" in refused
+    assert "created" in admitted
 
 
 async def test_policy_that_warns_is_heard(tenant: Tenant) -> None:

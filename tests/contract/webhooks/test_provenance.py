@@ -4,6 +4,7 @@ import json
 import secrets
 from collections.abc import AsyncIterator, Sequence
 from datetime import UTC, datetime, timedelta
+from typing import Any
 
 import pytest
 import pytest_asyncio
@@ -32,7 +33,7 @@ from tests.tools import namespaces, rights
 from toolkit.apply.ownership import Owner
 from toolkit.kube import impersonation
 from toolkit.kube.errors import ApiError, ForbiddenError
-from toolkit.objects import GroupVersionKind, dig
+from toolkit.objects import GroupVersionKind, Json, dig
 from toolkit.policy.provenance import BREAK_GLASS, LABEL
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
@@ -327,3 +328,103 @@ async def test_a_namespace_and_its_garbage_go_with_the_webhooks_down(shop: Shop)
         await shop.admin.delete(NAMESPACE, shop.namespace)
 
         await namespaces.gone(shop.admin, shop.namespace)
+
+
+def _decides(namespace: str) -> dict[str, Json]:
+    """Return objects that decide what is applied, by the names of their resources."""
+    source = {"kind": "GitRepository", "name": "fleet"}
+    specs: dict[crds.kind.Kind[Any], Json] = {
+        crds.HELM_CHART: {"interval": "1h", "chart": "./chart", "sourceRef": source},
+        crds.EXTERNAL_ARTIFACT: {},
+        crds.IMAGE_REPOSITORY: {"interval": "1h", "image": "registry.example/web"},
+        crds.IMAGE_POLICY: {
+            "imageRepositoryRef": {"name": "web"},
+            "policy": {"semver": {"range": "1.x"}},
+        },
+        crds.IMAGE_UPDATE_AUTOMATION: {
+            "interval": "1h",
+            "sourceRef": source,
+            "git": {"commit": {"author": {"email": "bot@example.com"}}, "push": {"branch": "main"}},
+        },
+        crds.PROVIDER: {"type": "generic", "address": "https://hooks.example"},
+        crds.ALERT: {"providerRef": {"name": "web"}, "eventSources": [source]},
+        crds.RECEIVER: {
+            "type": "generic",
+            "secretRef": {"name": "token"},
+            "resources": [source],
+        },
+        crds.REFERENCE_GRANT: {
+            "from": [{"group": "x", "kind": "Y", "namespace": "other"}],
+            "to": [{"group": "x", "kind": "Y"}],
+        },
+    }
+    return {
+        kind.crd_name: named(GroupVersionKind(*kind.gvk), "web", namespace) | {"spec": spec}
+        for kind, spec in specs.items()
+    }
+
+
+async def test_a_person_changes_nothing_that_decides_what_is_applied(shop: Shop) -> None:
+    """Not what a chart is made from, nor which image is written into a repository."""
+    for resource, obj in _decides(shop.namespace).items():
+        assert "only objects from a repository" in await shop.alice.refused("create", obj=obj)
+        await shop.apply(obj)
+
+        suspend = ("patch", f"{resource}/web", "-p", SUSPEND, *MERGE)
+        for line in (
+            ("annotate", f"{resource}/web", "a=b"),
+            ("label", f"{resource}/web", "helm.toolkit.fluxcd.io/name=other"),
+            *([suspend] if "interval" in obj["spec"] else []),
+            ("delete", f"{resource}/web"),
+        ):
+            said = await shop.alice.refused(*line)
+            assert "only objects from a repository are admitted" in said, (line, said)
+        asked = await shop.alice.run(
+            "annotate", f"{resource}/web", "reconcile.fluxcd.io/requestedAt=now"
+        )
+        assert "annotated" in asked
+
+
+async def test_a_person_changes_them_in_no_old_version_either(shop: Shop) -> None:
+    objects = _decides(shop.namespace)
+    for kind in (crds.HELM_CHART, crds.IMAGE_POLICY, crds.IMAGE_REPOSITORY):
+        for old in kind.older:
+            api_version = f"{kind.group}/{old.version}"
+            obj = objects[kind.crd_name] | {"apiVersion": api_version}
+
+            said = await shop.alice.refused("create", obj=obj)
+
+            assert "only objects from a repository are admitted" in said, api_version
+
+
+async def test_a_status_that_decides_is_written_by_its_controller_alone(shop: Shop) -> None:
+    policies = crds.IMAGE_POLICY.crd_name
+    await shop.apply(_decides(shop.namespace)[policies])
+    chosen = {"status": {"latestRef": {"name": "registry.example/evil", "tag": "1.0.0"}}}
+    status = ("patch", f"{policies}/web", "--subresource=status", *MERGE)
+
+    said = await shop.alice.refused(*status, "-p", json.dumps(chosen))
+
+    assert "only objects from a repository are admitted" in said
+    installed = shop.gate.namespace
+    own = shop.admin.impersonating(impersonation.service_account(installed, "image-controller"))
+    gvk = GroupVersionKind(*crds.IMAGE_POLICY.gvk)
+    place = (gvk, "web", shop.namespace)
+    with pytest.raises(ForbiddenError) as refused:  # RBAC refuses it, which is asked first
+        await own.patch(*place, chosen, strategy="merge", subresource="status")
+    assert "webhook" not in str(refused.value)
+
+
+async def test_a_revision_that_is_not_admitted_deletes_nothing(shop: Shop) -> None:
+    await shop.apply(config_map("made", shop.namespace))
+    await shop.protect(origins=[{"revision": "v.*"}])
+
+    async def refused() -> bool:
+        try:
+            gvk = GroupVersionKind("", "v1", "ConfigMap")
+            await shop.applier().delete(gvk, "made", shop.namespace, dry_run=True)
+        except ForbiddenError as exc:
+            return "does not match 'v.*'" in str(exc)
+        return False
+
+    await shop.gate.until(refused)

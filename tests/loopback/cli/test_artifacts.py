@@ -4,18 +4,21 @@ import asyncio
 import base64
 import json
 import os
+import ssl
 import tarfile
 from collections.abc import AsyncIterator
 from io import BytesIO
 from pathlib import Path
 
 import pytest
+import trustme
 from aiohttp import web
 from cryptography.hazmat.primitives import serialization
 from cryptography.hazmat.primitives.asymmetric import ec
 
 from tests.fakes import distribution
 from tests.fakes.registry import FakeRegistry, tarball
+from tests.fakes.serving import serving
 from tests.fakes.sigstore import Sigstore
 from tests.fakes.sigstoreserver import ISSUER, SUBJECT, SigstoreServer, identity_token
 from tests.tools import command
@@ -487,3 +490,44 @@ async def test_registry_that_keeps_something_else_is_told(
 
     assert ended.code == 1
     assert f"it has {other} there instead of sha256:" in ended.err
+
+
+@pytest.mark.parametrize("verb", ["push", "pull", "tag", "list", "diff"])
+async def test_a_registry_without_tls_is_told_with_the_flag_that_permits_it(
+    verb: str, files: Path
+) -> None:
+    async with serving(_answer) as port:
+        url = f"oci://127.0.0.1:{port}/{NAME}"
+        rest = {
+            "push": (f"{url}:v1", "--path", str(files), *FROM),
+            "pull": (f"{url}:v1", "--output", str(files)),
+            "tag": (f"{url}:v1", "--tag", "v2"),
+            "list": (url,),
+            "diff": (f"{url}:v1", "--path", str(files)),
+        }
+        ended = await command.alone(verb, "artifact", *rest[verb])
+
+    assert ended.code != 0
+    assert "does not speak TLS" in ended.err
+    assert "--insecure-registry" in ended.err
+    assert "docker login" not in ended.err
+
+
+@pytest.mark.parametrize("verb", ["pull", "list"])
+async def test_an_unknown_authority_is_told_with_the_flag_that_names_it(
+    verb: str, tmp_path: Path
+) -> None:
+    tls = ssl.SSLContext(ssl.PROTOCOL_TLS_SERVER)
+    trustme.CA().issue_cert("127.0.0.1").configure_cert(tls)
+    async with serving(_answer, tls=tls) as port:
+        url = f"oci://127.0.0.1:{port}/{NAME}"
+        rest = {"pull": (f"{url}:v1", "--output", str(tmp_path)), "list": (url,)}
+        ended = await command.alone(verb, "artifact", *rest[verb])
+
+    assert ended.code == 1
+    assert "--ca-file" in ended.err
+    assert "docker login" not in ended.err
+
+
+async def _answer(_: web.Request) -> web.Response:
+    return web.Response(status=404)

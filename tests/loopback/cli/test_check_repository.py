@@ -157,3 +157,101 @@ def test_files_that_cannot_be_read_and_kinds_of_others_are_told(run: Run, tmp_pa
     assert code == 0
     assert "2 files cannot be read" in err
     assert "1 HelmTest" in err
+
+
+_KUSTOMIZATION = """
+apiVersion: kustomize.toolkit.fluxcd.io/v1
+kind: Kustomization
+metadata: {{name: {name}, namespace: flux-system}}
+spec:
+  interval: 10m
+  prune: true
+  path: {path}
+  sourceRef: {{kind: {kind}, name: {source}}}
+"""
+_RELEASE = """
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: web, namespace: web}
+spec:
+  interval: 10m
+  chart: {spec: {chart: web, version: "1.0", sourceRef: {kind: HelmRepository, name: web}}}
+"""
+_PATCH = """
+apiVersion: helm.toolkit.fluxcd.io/v2
+kind: HelmRelease
+metadata: {name: web, namespace: web}
+spec: {chart: {spec: {version: ">=1.0.0-alpha"}}, values: {replicas: 3}}
+"""
+
+
+def _fleet(root: Path, files: dict[str, str]) -> Path:
+    own = {"name": "apps", "path": "./apps/staging", "kind": "GitRepository", "source": "fleet"}
+    files = {"clusters/staging/apps.yaml": _KUSTOMIZATION.format(**own), **files}
+    for name, content in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(content)
+    return root
+
+
+@pytest.mark.parametrize(
+    "named",
+    [
+        "patches: [{path: values.yaml, target: {kind: HelmRelease}}]",
+        "patchesStrategicMerge: [values.yaml]",
+        "configMapGenerator: [{name: x, files: [values.yaml]}]",
+        "configMapGenerator: [{name: x, files: [key=values.yaml]}]",
+        "commonAnnotations: {a: b}",  # nothing names the file
+    ],
+)
+def test_a_file_that_is_no_object_is_not_reported(run: Run, tmp_path: Path, named: str) -> None:
+    fleet = _fleet(
+        tmp_path,
+        {
+            "apps/base/kustomization.yaml": "resources: [web.yaml]",
+            "apps/base/web.yaml": _RELEASE,
+            "apps/staging/kustomization.yaml": f"resources: [../base]\n{named}\n",
+            "apps/staging/values.yaml": _PATCH,
+        },
+    )
+
+    code, out, err = run(str(fleet))
+
+    assert (code, out) == (0, ""), err
+    assert "none of 2 objects would be refused" in err
+
+
+def test_a_kustomization_of_another_repository_is_listed_as_not_checked(
+    run: Run, tmp_path: Path
+) -> None:
+    other = {"name": "other", "path": "./deploy", "kind": "OCIRepository", "source": "other"}
+    gone = {"name": "gone", "path": "./gone", "kind": "GitRepository", "source": "fleet"}
+    fleet = _fleet(
+        tmp_path,
+        {
+            "apps/staging/web.yaml": _RELEASE,
+            "clusters/staging/other.yaml": _KUSTOMIZATION.format(**other),
+            "clusters/staging/gone.yaml": _KUSTOMIZATION.format(**gone),
+        },
+    )
+
+    code, _, err = run(str(fleet))
+    _, out, _ = run(str(fleet), "-o", "json")
+
+    assert code == 0
+    assert "2 Kustomizations apply what is not checked here" in err
+    assert "its source, OCIRepository other, is not this repository" in err
+    assert "there is no directory gone in this repository" in err
+    assert len(json.loads(out)["notChecked"]) == 2
+
+
+def test_a_build_that_fails_is_a_failure(run: Run, tmp_path: Path) -> None:
+    broken = {"apps/staging/kustomization.yaml": "resources: [missing.yaml]"}
+    fleet = _fleet(tmp_path, broken)
+
+    code, _, err = run(str(fleet))
+    _, out, _ = run(str(fleet), "-o", "json")
+
+    assert code == 1
+    assert "not all Kustomizations can be built" in err
+    assert "missing.yaml" in json.loads(out)["failedBuilds"][0]

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from cli.__main__ import main
 from tests.tools import command
 
 MANIFESTS = {
@@ -105,3 +106,17 @@ async def test_what_a_person_has_to_change_is_a_failure(tmp_path: Path) -> None:
     assert (ended.code, nothing.code) == (1, 0)
     assert "has no version source.toolkit.fluxcd.io/v1alpha1" in ended.err
     assert "no custom resources found that require migration" in nothing.err
+
+
+def test_without_a_terminal_nothing_is_changed_and_the_flag_is_named(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    file = tmp_path / "ks.yaml"
+    text = "apiVersion: kustomize.toolkit.fluxcd.io/v1beta2\nkind: Kustomization\n"
+    file.write_text(text)
+
+    code = main(("migrate", "--path", str(tmp_path)))
+
+    assert code == 1
+    assert "use --yes" in capsys.readouterr().err
+    assert file.read_text() == text

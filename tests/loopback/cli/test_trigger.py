@@ -10,6 +10,7 @@ import pytest
 from aiohttp import web
 from yarl import URL
 
+from cli.stack import state
 from controllers.notification.receiving import senders
 from tests.fakes.serving import Seen, serving
 from tests.tools import command
@@ -222,3 +223,31 @@ async def test_nobody_at_the_address_is_told_after_the_last_try(
     assert "the request was not accepted" in gone.err
     assert "--timeout" in late.err
     assert "--address: 'hooks.example.com' is not an HTTP URL" in wrong.err
+
+
+async def test_the_receivers_of_a_local_up_are_found(
+    server: Server, environment: dict[str, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    del environment  # no cluster
+    monkeypatch.setenv(state.VARIABLE, str(tmp_path / "up"))
+    kubeconfig = tmp_path / "kubeconfig"
+    kubeconfig.write_text(
+        "{apiVersion: v1, kind: Config, current-context: a, "
+        "contexts: [{name: a, context: {cluster: a, user: a}}], users: [{name: a, user: {}}], "
+        "clusters: [{name: a, cluster: {server: 'http://127.0.0.1:1'}}]}"
+    )
+    record = state.Record(
+        pid=os.getpid(),
+        kubeconfig=str(kubeconfig),
+        namespace="penstock-system",
+        phase="ready",
+        addresses={"receivers": server.url},
+    )
+    with state.exclusive(tmp_path / "up"):
+        state.write(tmp_path / "up", record)
+        ended = await command.alone(
+            *("trigger", "receiver", "hook", "-n", "apps", "--token", "secret", "--retries", "0")
+        )
+
+    assert ended.code == 0, ended.err
+    assert len(server.hooks) == 1

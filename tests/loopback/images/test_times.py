@@ -2,18 +2,19 @@
 
 import asyncio
 from collections.abc import Coroutine
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any, Protocol
 
 from aiohttp import web
 
-from tests.fakes import imagescene
+from tests.fakes import admission, imagescene
 from tests.fakes.admission import NAMESPACE
 from tests.fakes.cosignscene import pem
 from tests.fakes.imagescene import STRANGER, ImageScene, texts
 from tests.fakes.registry import FakeRegistry
 from toolkit.errors import PenstockError
 from toolkit.imagetrust.trust import SECONDS
+from toolkit.turns import Turns
 from webhooks.imageregistries import PAUSE_SECONDS, TAG_SECONDS
 from webhooks.plugin import DeniedError
 
@@ -107,6 +108,29 @@ def test_slow_registry_is_denied_before_the_deadline_with_image_and_remedy() -> 
         assert f"container 'c0': image '{scene.name('acme/app:v1')}': " in str(refusal)
         assert "in time" in str(refusal)
         assert "try again" in str(refusal)
+
+    play(test)
+
+
+def test_slow_registry_holds_no_place_of_the_gate() -> None:
+    async def test(scene: ImageScene, loop: Loop) -> None:
+        del loop
+        scene.require("acme/*")
+        scene.signed("acme/app")
+        scene.registry.faults.hook = silence = Silence()
+        turns = Turns(places=1, waiting=1)
+
+        async def review() -> None:
+            asked = admission.request(scene.pod("acme/app:v1"), seconds=600)
+            async with turns.turn("apps") as place:
+                await scene.pinning.review(replace(asked, place=place))
+
+        waiting = asyncio.create_task(review())
+        await silence.asked.wait()
+        assert (turns.running, waiting.done()) == (0, False)
+        waiting.cancel()
+        await asyncio.wait([waiting])
+        assert (turns.running, turns.waiting) == (0, 0)
 
     play(test)
 

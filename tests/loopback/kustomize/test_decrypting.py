@@ -3,6 +3,7 @@
 import base64
 import json
 import secrets
+from pathlib import Path
 
 import pytest
 import yaml
@@ -13,6 +14,9 @@ from toolkit.errors import TransientError
 from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="module")
+
+GOLDEN = Path(__file__).parents[2] / "conformance" / "sops"
+"""Files that sops has encrypted, and decrypted."""
 
 
 @pytest.fixture
@@ -126,6 +130,23 @@ async def test_encrypted_object_is_refused_and_named_without_decryption(
     assert str(caught.value).startswith(f"Secret/{NAMESPACE}/s is SOPS encrypted, configur")
     assert "spec.decryption" in str(caught.value)
     assert caught.value.reason == "ReconciliationFailed"
+
+
+async def test_files_that_become_values_are_what_sops_writes(builds: Builds) -> None:
+    names = {"user-data": "userdata.yaml", "blocks.yaml": "blocks.yaml", "big.json": "numbers.json"}
+    generator = {"name": "files", "files": [f"{key}={name}" for key, name in names.items()]}
+    kustomization = {
+        "secretGenerator": [generator],
+        "generatorOptions": {"disableNameSuffixHash": True},
+    }
+    files: dict[str, str | bytes] = {"kustomization.yaml": yaml.safe_dump(kustomization)}
+    files |= {name: (GOLDEN / "encrypted" / name).read_bytes() for name in names.values()}
+    keys = {"first.agekey": (GOLDEN / "keys" / "first.agekey").read_bytes()}
+
+    rendered = await builds.render(files, keys=keys)
+
+    wanted = {key: (GOLDEN / "decrypted" / name).read_text() for key, name in names.items()}
+    assert values_of(rendered.objects[0]) == wanted
 
 
 async def test_ciphertext_is_applied_where_an_object_asks_for_it(

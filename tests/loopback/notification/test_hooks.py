@@ -5,7 +5,7 @@ import base64
 import hashlib
 import hmac
 import io
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -66,15 +66,30 @@ class Running:
 
     def __init__(self, port: int, path: str, api: FakeApiServer) -> None:
         self.port, self.path, self._api = port, path, api
+        self.found: list[Receiver] = []
 
-    def asked(self, name: str = "shop", namespace: str = "apps") -> bool:
-        """Tell whether a GitRepository was asked to reconcile."""
-        meta = self._api.objects["gitrepositories", namespace, name]["metadata"]
+    def asked(
+        self, name: str = "shop", namespace: str = "apps", *, plural: str = "gitrepositories"
+    ) -> bool:
+        """Tell whether a GitRepository, or another object, was asked to reconcile."""
+        meta = self._api.objects[plural, namespace, name]["metadata"]
         return REQUESTED_AT in (meta.get("annotations") or {})
 
-    def put(self, name: str) -> None:
-        """Make a GitRepository."""
-        self._api.put("gitrepositories", name, "apps", spec={"url": "https://example.com/a"})
+    def count(self, method: str, plural: str) -> int:
+        """Return the number of requests to the API server."""
+        return self._api.count(method, f"/{plural}")
+
+    def when(self, fragment: str, act: Callable[[], None]) -> None:
+        """Act when the API server gets a request that matches."""
+        self._api.when(fragment, act)
+
+    def put(self, name: str, *, plural: str = "gitrepositories") -> None:
+        """Make a GitRepository, or another object."""
+        self._api.put(plural, name, "apps", spec={"url": "https://example.com/a"})
+
+    def serve(self, group: str, plural: str, kind: str) -> None:
+        """Have the API server serve another kind."""
+        self._api.kinds[group, "v1", plural] = kind
 
     def secret(self, namespace: str, token: bytes) -> None:
         """Make the Secret of the Receivers of a namespace."""
@@ -119,6 +134,7 @@ async def running(
     """
     path = senders.path(written if spec.get("secretRef", True) else b"", "hook", "apps")
     receiver = made(kind, path, **spec)
+    found: list[Receiver] = []
     meta = msgspec.structs.replace(receiver.metadata, namespace="team-a")
     others = [msgspec.structs.replace(receiver, metadata=meta)] * forged
     api = FakeApiServer()
@@ -128,14 +144,17 @@ async def running(
     references = policy or References(grants=lambda _: ())
     async with api.running() as client, Http() as http:
         hooks = Hooks(
-            find=lambda asked: [*others, receiver] if asked == path else [],
+            find=lambda asked: list(found) if asked == path else [],
             secrets=Secrets(client),
             tokens=Tokens(http, lambda _: Endpoint(plain_http=True)),
             resources=Resources(client, references),
             requests=Requests(client),
         )
         async with serving(hooks.application()) as port:
-            yield Running(port, path, api)
+            here = Running(port, path, api)
+            found += [*others, receiver]
+            here.found = found
+            yield here
 
 
 async def test_a_signed_push_is_acted_upon() -> None:
@@ -143,6 +162,21 @@ async def test_a_signed_push_is_acted_upon() -> None:
         status, text = await here.signed(b'{"ref": "main"}')
 
         assert (status, text, here.asked()) == (200, "", True)
+
+
+async def test_kinds_of_the_operator_are_reconciled_where_they_are_served() -> None:
+    mine = [
+        {"kind": "ResourceSetInputProvider", "name": "*"},
+        {"kind": "FluxInstance", "name": "x"},
+    ]
+    async with running(resources=[*mine, MINE]) as here:
+        here.serve("fluxcd.controlplane.io", "resourcesetinputproviders", mine[0]["kind"])
+        here.put("branches", plural="resourcesetinputproviders")
+        status, _ = await here.signed(b'{"ref": "main"}')
+
+        assert status == 500  # FluxInstance is not served
+        assert here.asked("branches", plural="resourcesetinputproviders")
+        assert here.asked()
 
 
 @pytest.mark.parametrize("digest", ["0" * 64, "", "ß" * 64, "0" * 100_000])
@@ -231,10 +265,11 @@ async def test_a_path_that_others_write_into_their_status_stays_with_its_owner(
         assert (status, here.asked(), here.asked(namespace="team-a")) == (200, True, False)
 
 
-async def test_requests_without_an_id_may_be_equal() -> None:
-    """As those of a CI job that signs the same bytes each time."""
-    async with running() as here:
-        answers = [(await here.signed(b"{}"))[0] for _ in range(2)]
+async def test_a_ci_job_may_sign_the_same_bytes_each_time() -> None:
+    digest = hmac.new(TOKEN, b"{}", hashlib.sha256).hexdigest()
+    async with running("generic-hmac") as here:
+        signed = {"X-Signature": f"sha256={digest}"}
+        answers = [(await here.post(b"{}", **signed))[0] for _ in range(2)]
 
     assert answers == [200, 200]
 
@@ -299,6 +334,107 @@ async def test_what_is_nested_too_deeply_is_told_so() -> None:
     assert "the body cannot be read" in text
 
 
+@pytest.mark.parametrize("first", ["X-Hub-Signature-256", "X-Hub-Signature"])
+async def test_another_signature_of_a_delivery_does_not_make_it_new(first: str) -> None:
+    body, signed = b'{"ref": "main"}', dict[str, str]()
+    for name, algorithm in (("X-Hub-Signature-256", "sha256"), ("X-Hub-Signature", "sha1")):
+        signed[name] = f"{algorithm}={hmac.new(TOKEN, body, algorithm).hexdigest()}"
+    async with running() as here:
+        answers = [
+            (await here.post(body, **{"X-GitHub-Event": "push", name: signed[name]}))[0]
+            for name in (first, *signed)
+        ]
+
+    assert answers == [200, 409, 409]
+
+
+async def test_nexus_may_not_say_its_signature_in_another_way() -> None:
+    body = b'{"action": "CREATED"}'
+    digest = hmac.new(TOKEN, body, hashlib.sha1).hexdigest()
+    async with running("nexus") as here:
+        answers = [
+            (await here.post(body, **{"X-Nexus-Webhook-Signature": text}))[0]
+            for text in (digest, f"sha1={digest}")
+        ]
+
+    assert answers == [200, 409]
+
+
+async def test_thousands_of_entries_are_one_list() -> None:
+    resources = [
+        {"kind": "GitRepository", "name": "*", "matchLabels": {f"l{number}": "x"}}
+        for number in range(3000)
+    ]
+    async with running("generic", resources=[*resources, MINE]) as here:
+        status, _ = await here.post(b"{}")
+
+        assert (status, here.asked(), here.count("GET", "gitrepositories")) == (200, True, 1)
+
+
+async def test_labels_and_names_select_from_the_shared_list() -> None:
+    resources: list[Json] = [
+        {"kind": "GitRepository", "name": "*", "matchLabels": {"a": "b"}},
+        {"kind": "GitRepository", "name": "shop", "filter": "res.metadata.name == 'shop'"},
+    ]
+    async with running("generic", resources=resources) as here:
+        here.put("other")
+        status, _ = await here.post(b"{}")
+
+        assert (status, here.asked(), here.asked("other")) == (200, True, False)
+
+
+async def test_a_hook_ends_with_its_receiver() -> None:
+    resources = [{"kind": kind, "name": "*"} for kind in ("GitRepository", "Bucket")]
+    async with running("generic", resources=resources) as here:
+        here.when("/gitrepositories", here.found.clear)
+        status, why = await here.post(b"{}")
+
+        assert (status, here.asked(), here.count("GET", "buckets")) == (503, False, 0)
+    assert "changed or deleted meanwhile" in why
+
+
+@pytest.mark.parametrize("place", [0, 1])
+async def test_a_receiver_with_the_same_path_takes_nothing_from_another(place: int) -> None:
+    async with running("generic", secretRef=None) as here:
+        mine = here.found[0]
+        meta = msgspec.structs.replace(mine.metadata, name="hooka", namespace="pps")
+        refusing = msgspec.structs.replace(mine.spec, type="generic-hmac")
+        here.found.insert(place, msgspec.structs.replace(mine, metadata=meta, spec=refusing))
+        status, _ = await here.post(b"{}")
+
+        assert (status, here.asked()) == (200, True)
+
+
+async def test_a_receiver_with_the_same_path_does_not_delay_another(
+    caplog: pytest.LogCaptureFixture,
+) -> None:
+    silent = asyncio.Event()
+
+    async def never(_: web.Request) -> web.Response:
+        await silent.wait()
+        return web.Response(status=500)
+
+    async with serving(never) as port, running("generic", secretRef=None) as here:
+        issuer = Issuer()
+        issuer.url = f"http://127.0.0.1:{port}"
+        slow = made(
+            "generic-oidc",
+            here.path,
+            secretRef=None,
+            oidcProviders=[
+                {"issuerURL": issuer.url, "validations": [{"expression": "true", "message": "n"}]}
+            ],
+        )
+        meta = msgspec.structs.replace(slow.metadata, name="hooka", namespace="pps")
+        here.found.insert(0, msgspec.structs.replace(slow, metadata=meta))
+        bearer = {"Authorization": f"Bearer {issuer.sign('a', 'b', 'notification-controller')}"}
+        status, _ = await here.post(b"{}", **bearer)
+
+        assert (status, here.asked(), silent.is_set()) == (200, True, False)
+        silent.set()
+    assert "hook refused" not in caplog.text
+
+
 async def test_a_body_that_is_huge_is_refused() -> None:
     async def chunks() -> AsyncIterator[bytes]:
         for _ in range((MOST_BYTES >> 16) + 2):
@@ -319,11 +455,11 @@ def test_slow_bodies_end_and_hold_up_no_other() -> None:
     async def main() -> tuple[int, bool, list[bytes]]:
         async with running("generic") as here:
             head = f"POST {here.path} HTTP/1.1\r\nHost: x\r\nContent-Length: 1000000\r\n\r\n"
-            slow = [await Stranger.open(here.port) for _ in range(40)]
+            slow = [await Stranger.open(here.port) for _ in range(64)]
             for each in slow:
                 await each.send(head.encode())
             await virtualtime.settle()
-            status, _ = await here.post(b"{}")
+            status, _ = await here.post(b"x" * 100_000)
             early = asyncio.get_running_loop().time() < 15
             told = [await each.reader.readuntil(b"\r\n") for each in slow[:16]]
             for each in slow:

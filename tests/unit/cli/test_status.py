@@ -83,6 +83,17 @@ def test_failure_of_an_older_generation_is_not_counted() -> None:
     assert not status.failed(kustomization(ready="False", reason="BuildFailed", generation=3))
 
 
+def test_failure_of_an_object_that_never_succeeded_answers_the_request() -> None:
+    never = kustomization(ready="False", reason="ReconciliationFailed", handled="t1")
+    never["status"]["observedGeneration"] = -1
+
+    assert status.failed(never, requested="t1")
+    assert status.failed(never, begun=True)
+    assert not status.failed(never)
+    assert not status.failed(never, requested="t2")
+    assert not status.failed({**never, "metadata": {"generation": 3}}, requested="t1")
+
+
 def test_waiting_for_a_dependency_is_no_failure_unless_stalled() -> None:
     waiting = kustomization(ready="False", reason="DependencyNotReady")
     stalled = kustomization(ready="False", reason="DependencyNotReady", stalled=True)

@@ -1,5 +1,7 @@
 """Columns line up, whatever is in them, and can be cut by programs."""
 
+import pytest
+
 from cli import table
 
 
@@ -76,21 +78,70 @@ def test_widest_column_is_folded_where_the_terminal_is_narrow() -> None:
     assert max(map(len, text.splitlines())) <= 45
 
 
-def test_nothing_is_folded_into_less_than_can_be_read() -> None:
-    text = table.render(("NAME", "MESSAGE"), [("w" * 30, LONG)], show_header=False, width=22)
+def test_what_does_not_fit_beside_a_name_stands_below_it() -> None:
+    rows = [("w" * 30, LONG), ("db", "ok")]
+    text = table.render(("NAME", "MESSAGE"), rows, show_header=False, width=40)
 
-    assert text == f"{'w' * 30}   {LONG}\n"
+    assert text.splitlines() == [
+        "w" * 30,
+        "  Kustomization apply failed: the server",
+        "  refused it",
+        f"{'db':<30}   ok",
+    ]
 
 
 def test_several_columns_are_folded_where_one_is_not_enough() -> None:
-    text = table.render(("NAME", "MESSAGE"), [("w" * 30, LONG)], show_header=False, width=30)
+    text = table.render(("NAME", "MESSAGE"), [(LONG, LONG)], show_header=False, width=60)
 
-    assert text.splitlines() == [
-        "wwwwwwwwwwwww   Kustomization",
-        "wwwwwwwwwwwww   apply failed:",
-        "wwww            the server",
-        "                refused it",
+    assert len(text.splitlines()) == 2
+    assert max(map(len, text.splitlines())) <= 60
+
+
+@pytest.mark.parametrize("width", [20, 40, 60, 80, 100])
+def test_no_word_is_broken_on_a_narrow_terminal(width: int) -> None:
+    rows = [
+        ("flux-system", "infrastructure-controllers", "main@sha1:01234567", "False", "True", ""),
+        ("team-a", "web", "main@sha1:01234567", "False", "False", LONG),
     ]
+    header = ("NAMESPACE", "NAME", "REVISION", "SUSPENDED", "READY", "MESSAGE")
+
+    text = table.render(header, rows, show_header=True, width=width)
+
+    assert sorted(text.split()) == sorted(" ".join(map(" ".join, (header, *rows))).split())
+
+
+def test_a_row_that_is_well_takes_one_line_of_80() -> None:
+    rows = [
+        ("flux-system", "infra-controllers", "main@sha1:01234567", "False", "True", ""),
+        ("flux-system", "apps", "main@sha1:01234567", "False", "False", LONG * 2),
+    ]
+    header = ("NAMESPACE", "NAME", "REVISION", "SUSPENDED", "READY", "MESSAGE")
+
+    lines = table.render(header, rows, show_header=True, width=80).splitlines()
+
+    assert [line.split()[-1] for line in lines[:4]] == ["READY", "MESSAGE", "True", "False"]
+    assert lines[4].startswith("  Kustomization apply failed")
+
+
+@pytest.mark.parametrize(
+    ("header", "value", "code"),
+    [
+        ("READY", "False", "31"),
+        ("READY", "Unknown", "33"),
+        ("RESULT", "refused", "31"),
+        ("TYPE", "Warning", "33"),
+    ],
+)
+def test_a_row_that_is_not_well_has_a_colour(header: str, value: str, code: str) -> None:
+    rows = [("a", value, "x"), ("b", "True", "y")]
+
+    text = table.render(("NAME", header, "MESSAGE"), rows, show_header=True, colour=True)
+
+    assert [line.startswith(f"\x1b[{code}m") for line in text.splitlines()] == [False, True, False]
+
+
+def test_there_are_no_colours_without_a_terminal() -> None:
+    assert "\x1b" not in table.render(("READY",), [("False",)], show_header=True)
 
 
 def test_nothing_is_folded_for_programs() -> None:

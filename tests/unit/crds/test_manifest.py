@@ -5,6 +5,7 @@ from typing import Any
 import pytest
 
 import crds
+from cli.versions import targets
 from crds import manifest
 from crds.kind import Kind
 
@@ -84,9 +85,22 @@ def test_how_objects_are_converted_is_left_to_the_gate(definition: dict[str, Any
 
 
 def test_an_older_version_says_what_to_use_instead(definition: dict[str, Any]) -> None:
+    kind = next(k for k in crds.KINDS if k.crd_name == definition["metadata"]["name"])
+    shared = next((old.version for old in kind.older if old.current), kind.version)
     for old in definition["spec"]["versions"][1:]:
+        if old["name"] == shared:
+            continue
         assert old["deprecated"] is True
-        assert "is deprecated, use" in old["deprecationWarning"]
+        assert old["deprecationWarning"].endswith(f"is deprecated, use {kind.group}/{shared}")
+
+
+def test_no_version_that_flux_has_as_its_newest_is_deprecated(definition: dict[str, Any]) -> None:
+    spec = definition["spec"]
+    newest = targets.TABLES[targets.DEFAULT].get((spec["group"], spec["names"]["kind"]))
+
+    warned = {each["name"] for each in spec["versions"] if each.get("deprecated")}
+
+    assert newest not in warned
 
 
 def test_the_flux_command_knows_its_kinds_as_ours_and_deletes_none(

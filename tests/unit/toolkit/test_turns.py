@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from toolkit.turns import BusyError, Turns
+from toolkit.turns import BusyError, Turns, fair
 
 
 class Guest:
@@ -46,6 +46,123 @@ async def test_one_flow_does_not_get_every_place() -> None:
     assert order == ["a", "a", "a", "b"]
     await empty(*guests, other)
     assert (turns.running, turns.waiting) == (0, 0)
+
+
+async def test_no_number_of_busy_flows_leaves_nothing() -> None:
+    for flows in range(1, 16):
+        turns, order = Turns(places=64, waiting=8000), list[str]()
+        guests = [Guest(turns, f"n{number % flows}", order) for number in range(80 * flows)]
+        await settle()
+
+        last = Guest(turns, "victim", order)
+        await settle()
+
+        assert order[-1] == "victim"
+        await empty(*guests, last)
+
+
+async def test_two_flows_do_not_fill_the_queue() -> None:
+    turns, order = Turns(places=1, waiting=64), list[str]()
+    guests = [Guest(turns, name, order) for name in ("a", "b") for _ in range(64)]
+    await settle()
+
+    last = Guest(turns, "victim", order)
+    await settle()
+
+    assert not last.task.done()
+    await empty(*guests, last)
+    assert order[:4].count("victim") == 1
+
+
+@pytest.mark.parametrize(
+    ("own", "taken", "places", "allowed"),
+    [
+        (0, 0, 1, True),
+        (0, 1, 1, False),
+        (1, 1, 2, False),
+        (47, 47, 64, True),
+        (48, 48, 64, False),
+        (26, 53, 64, True),
+        (27, 54, 64, True),
+        (27, 55, 64, False),
+        (0, 63, 64, True),
+        (3, 63, 64, False),
+        (0, 0, 0, False),
+    ],
+)
+def test_a_flow_holds_at_most_three_times_what_is_left(
+    own: int, taken: int, places: int, *, allowed: bool
+) -> None:
+    assert fair(own, taken, places) is allowed
+
+
+class Traveller:
+    """Holds a place, is away until told to come back, and stays until told to go."""
+
+    def __init__(self, turns: Turns, flow: str, order: list[str]) -> None:
+        self.back, self._go = asyncio.Event(), asyncio.Event()
+        self.task = asyncio.create_task(self._travel(turns, flow, order))
+
+    async def _travel(self, turns: Turns, flow: str, order: list[str]) -> None:
+        async with turns.turn(flow) as turn:
+            order.append(f"{flow} works")
+            async with turn.away():
+                order.append(f"{flow} waits")
+                await self.back.wait()
+            order.append(f"{flow} works on")
+            await self._go.wait()
+
+    def leave(self) -> None:
+        self.back.set()
+        self._go.set()
+
+
+async def test_a_place_is_for_work_and_not_for_waiting() -> None:
+    turns, order = Turns(places=1, waiting=8), list[str]()
+    away = [Traveller(turns, "a", order) for _ in range(2)]
+    await settle()
+    assert turns.running == 0
+
+    working = Guest(turns, "b", order)
+    await settle()
+    away[0].back.set()
+    await settle()
+
+    assert order == ["a works", "a waits", "a works", "a waits", "b"]
+    working.leave()
+    await settle()
+    assert order[-1] == "a works on"
+    for each in away:
+        each.leave()
+    await asyncio.gather(*(each.task for each in away))
+    assert (turns.running, turns.waiting) == (0, 0)
+
+
+async def test_a_flow_that_is_away_too_often_keeps_its_places() -> None:
+    turns, order = Turns(places=2, waiting=32), list[str]()
+    away = [Traveller(turns, "a", order) for _ in range(12)]
+    await settle()
+
+    assert turns.running == 1
+    other = Traveller(turns, "b", order)
+    await settle()
+    assert order[-1] == "b waits"
+    for each in (*away, other):
+        each.leave()
+    await asyncio.gather(*(each.task for each in (*away, other)))
+    assert (turns.running, turns.waiting) == (0, 0)
+
+
+async def test_an_error_while_away_leaves_no_trace() -> None:
+    turns = Turns(places=1, waiting=1)
+
+    with pytest.raises(ValueError, match="lost"):
+        async with turns.turn("a") as turn, turn.away():
+            raise ValueError("lost")
+
+    assert (turns.running, turns.waiting) == (0, 0)
+    async with turns.turn("b"):
+        assert turns.running == 1
 
 
 async def test_who_waits_is_let_in_flow_by_flow() -> None:

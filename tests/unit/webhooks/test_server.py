@@ -157,6 +157,57 @@ async def test_too_many_requests_are_denied_with_words() -> None:
     assert sorted(answers) == [False, True, True]
 
 
+def review_of(namespace: str) -> bytes:
+    return msgspec.json.encode({**REVIEW, "request": {**REVIEW["request"], "namespace": namespace}})
+
+
+async def test_reviews_that_wait_for_others_keep_no_place() -> None:
+    release, waiting = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def wait(request: Request) -> Answer:
+        if request.namespace == "slow":
+            async with request.place.away():
+                waiting.release()
+                await release.wait()
+        return Answer()
+
+    async with serving(entry(wait, turns=Turns(places=1, waiting=8))) as (client, _):
+        pending = [asyncio.create_task(post(client, review_of("slow"))) for _ in range(2)]
+        for _ in pending:
+            await waiting.acquire()
+        _, other = await post(client, review_of("quick"))
+        release.set()
+        answers = [answer["allowed"] for _, answer in await asyncio.gather(*pending)]
+
+    assert other["allowed"] is True
+    assert answers == [True, True]
+
+
+async def test_bytes_under_review_are_shared_between_namespaces(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    release, waiting = asyncio.Event(), asyncio.Semaphore(0)
+
+    async def wait(request: Request) -> Answer:
+        if request.namespace == "slow":
+            waiting.release()
+            await release.wait()
+        return Answer()
+
+    monkeypatch.setattr(server, "MAX_REVIEWING", 5 * len(review_of("slow")))
+    async with serving(entry(wait)) as (client, _):
+        pending = [asyncio.create_task(post(client, review_of("slow"))) for _ in range(3)]
+        for _ in pending:
+            await waiting.acquire()
+        _, own = await post(client, review_of("slow"))
+        _, other = await post(client, review_of("s"))
+        release.set()
+        await asyncio.gather(*pending)
+
+    assert own["status"]["code"] == 429
+    assert other["allowed"] is True
+
+
 async def test_the_gauges_tell_who_holds_a_place_and_who_waits_now() -> None:
     release = asyncio.Event()
 

@@ -40,10 +40,13 @@ def judged(
     labels: dict[str, str] | None = None,
     options: Options | None = None,
     config_maps: dict[str, dict[str, str]] | None = None,
+    repositories: dict[str, Json] | None = None,
     unreadable: bool = False,
 ) -> PenstockError | None:
     """Return how a write is denied; None if it is admitted."""
     server = FakeAccounts()
+    for name, spec in (repositories or {}).items():
+        server.repository("team", name, spec)
     for name, data in (config_maps or {}).items():
         server.config_map("team", name, **data)
     server.unreadable = unreadable
@@ -244,6 +247,77 @@ def test_credentials_of_others_are_not_sent_to_a_server_of_ones_own() -> None:
     assert "secrets 'team/deploy'" in str(judged(moved, theirs))
     assert judged(moved, theirs, may=allowed("get", "secrets", "team", "deploy")) is None
     assert judged(suspended | {"spec": theirs["spec"] | {"suspend": True}}, theirs) is None
+
+
+def automation(**spec: Any) -> Json:
+    return {
+        "apiVersion": "image.toolkit.fluxcd.io/v1",
+        "kind": "ImageUpdateAutomation",
+        "metadata": {"name": "pushes", "namespace": "team"},
+        "spec": {"sourceRef": {"kind": "GitRepository", "name": "fleet"}, **spec},
+    }
+
+
+FLEET = {"fleet": {"secretRef": {"name": "deploy"}, "proxySecretRef": {"name": "proxy"}}}
+
+
+def test_commits_are_not_pushed_with_credentials_of_others() -> None:
+    may = allowed("get", "secrets", "team", "deploy")
+
+    assert judged(automation(), repositories=FLEET) is not None
+    assert judged(automation(), repositories=FLEET, may=may) is not None
+    may.allow("alice", "use", "secrets", "team", "proxy")
+    assert judged(automation(), repositories=FLEET, may=may) is None
+    assert judged(automation(), repositories={"fleet": {}}) is None
+
+
+def test_credentials_that_may_come_later_are_those_of_the_namespace() -> None:
+    assert judged(automation()) is not None
+    assert judged(automation(), may=allowed("get", "secrets", "team", "")) is None
+
+
+def test_a_refused_automation_tells_nothing_about_its_repository() -> None:
+    told = {
+        str(judged(automation(), repositories=given))
+        for given in (FLEET, {}, {"fleet": {"serviceAccountName": "cloud"}})
+    }
+
+    (message,) = told
+    assert message.startswith("spec.sourceRef needs the credentials of GitRepository 'fleet'")
+    assert "deploy" not in message
+
+
+def test_a_grant_decides_about_repositories_of_other_namespaces() -> None:
+    far = {"sourceRef": {"kind": "GitRepository", "name": "fleet", "namespace": "platform"}}
+
+    assert judged(automation(**far)) is None
+
+
+def test_the_pace_of_an_automation_is_free() -> None:
+    assert judged(automation(suspend=True), automation(), repositories=FLEET) is None
+    assert judged(automation(update={"path": "."}), automation(), repositories=FLEET) is not None
+
+
+def test_keys_of_signers_are_not_looked_for_where_the_source_is() -> None:
+    source = {"kind": "HelmRepository", "name": "shared", "namespace": "platform"}
+    obj: Json = {
+        "apiVersion": "helm.toolkit.fluxcd.io/v2",
+        "kind": "HelmRelease",
+        "metadata": {"name": "app", "namespace": "team"},
+        "spec": {
+            "serviceAccountName": "robot",
+            "chart": {"spec": {"sourceRef": source, "verify": {"secretRef": {"name": "keys"}}}},
+        },
+    }
+    may = allowed("use", "serviceaccounts", "team", "robot")
+    may.allow("alice", "get", "secrets", "team", "keys")
+
+    denial = judged(obj, may=may)
+
+    assert isinstance(denial, DeniedError)
+    assert [cause.field for cause in denial.causes] == ["spec.chart.spec.verify.secretRef"]
+    may.allow("alice", "use", "secrets", "platform", "keys")
+    assert judged(obj, may=may) is None
 
 
 @pytest.mark.parametrize(

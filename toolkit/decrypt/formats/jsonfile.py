@@ -7,6 +7,7 @@ one JSON object whose key ``data`` holds the whole file.
 import json
 import math
 import re
+from collections.abc import Iterator
 from typing import Any, Final, NoReturn
 
 from toolkit.decrypt.errors import DecryptionError
@@ -18,6 +19,7 @@ from toolkit.decrypt.tree import (
     Timestamp,
     Value,
     bytes_of,
+    decimal,
     only,
 )
 
@@ -47,10 +49,7 @@ def dump(documents: list[Branch]) -> bytes:
     Raises:
         DecryptionError: it has an infinite number.
     """
-    try:
-        text = json.dumps(_plain(only(documents)), indent="\t", ensure_ascii=False, allow_nan=False)
-    except ValueError:
-        raise DecryptionError("a JSON file cannot hold infinite numbers") from None
+    text = "".join(_written(only(documents), "\n"))
     return (_HTML.sub(lambda match: f"\\u{ord(match[0]):04x}", text) + "\n").encode()
 
 
@@ -73,6 +72,7 @@ def dump_binary(documents: list[Branch]) -> bytes:
 
 
 _CONTENT: Final = "data"
+_PLAIN_NUMBERS: Final = (1e-6, 1e21)
 _HTML = re.compile("[<>&\u2028\u2029]")
 _SURROGATES = re.compile("[\ud800-\udfff]")
 
@@ -150,15 +150,40 @@ def _value(value: Any) -> Value:
     return value  # type: ignore[no-any-return]  # numbers, booleans, null and finished branches
 
 
-def _plain(value: Value) -> Any:
+def _written(value: Value, line: str) -> Iterator[str]:
+    """Yield the text of a value; ``line`` is a line break and the indentation around it."""
     match value:
         case Branch():
-            return {_clean(key): _plain(child) for key, child in value.entries()}
+            members = list(value.entries())
+            yield "{" if members else "{}"
+            for number, (key, child) in enumerate(members):
+                yield f"{',' if number else ''}{line}\t{_quoted(key)}: "
+                yield from _written(child, f"{line}\t")
+            yield f"{line}}}" if members else ""
         case list():
-            return [_plain(item) for item in value if not isinstance(item, Comment)]
-        case str():
-            return _clean(value)
-        case Timestamp():
-            return value.text
+            items = [item for item in value if not isinstance(item, Comment)]
+            yield "[" if items else "[]"
+            for number, item in enumerate(items):
+                yield f"{',' if number else ''}{line}\t"
+                yield from _written(item, f"{line}\t")
+            yield f"{line}]" if items else ""
+        case float():
+            yield _number(value)
+        case str() | Timestamp():
+            yield _quoted(value if isinstance(value, str) else value.text)
         case _:
-            return value
+            yield json.dumps(value)
+
+
+def _quoted(text: str) -> str:
+    return json.dumps(_clean(text), ensure_ascii=False)
+
+
+def _number(number: float) -> str:
+    """Spell a float as Go's ``encoding/json``: no exponent from a millionth up to 1e21."""
+    if not math.isfinite(number):
+        raise DecryptionError("a JSON file cannot hold infinite numbers")
+    if not number or _PLAIN_NUMBERS[0] <= abs(number) < _PLAIN_NUMBERS[1]:
+        return decimal(number)
+    mantissa, _, power = repr(number).partition("e")
+    return f"{mantissa.removesuffix('.0')}e{int(power):+d}"

@@ -1,8 +1,8 @@
 """YAML documents: read event by event as Go's yaml.v3 would, written so that every reader agrees.
 
 PyYAML's own constructors are YAML 1.1 and follow aliases; only the events of its parser are used
-here, which ``toolkit.untrusted`` bounds. Comments are dropped: they are neither in the MAC nor of
-any use to the build, and a decrypted one would only leak.
+here, which ``toolkit.untrusted`` bounds. ``dump`` drops comments: they are not in the MAC, and of
+no use to a build. ``yamltext`` keeps them.
 """
 
 import base64
@@ -49,14 +49,14 @@ def dump(documents: list[Branch]) -> bytes:
 
 
 _NO_WRAPPING: Final = 1 << 30
-_BOUNDS: Final = untrusted.Bounds(size=16 << 20, depth=MAX_DEPTH, nodes=MAX_NODES)
+BOUNDS: Final = untrusted.Bounds(size=16 << 20, depth=MAX_DEPTH, nodes=MAX_NODES)
 
 
 class _Reader:
     """Turns parser events into a tree. Aliases never come out of SOPS, so none are followed."""
 
     def __init__(self, data: bytes) -> None:
-        self._events = untrusted.events(data, _BOUNDS)
+        self._events = untrusted.events(data, BOUNDS)
 
     def documents(self) -> Iterator[Branch]:
         for event in self._events:

@@ -262,7 +262,8 @@ class _Sending:
 
 def _session(trust: _Trust, known: httpreach.Known) -> aiohttp.ClientSession:
     context = client_context(trust.ca, trust.client_cert, trust.client_key)
-    options: dict[str, Any] = {"ssl": context, "limit_per_host": _PER_HOST}
+    # No limit of all connections together: a hundred hosts that do not answer would hold it.
+    options: dict[str, Any] = {"ssl": context, "limit": 0, "limit_per_host": _PER_HOST}
     if trust.socks is None:
         connector = httpreach.connector(trust.reach, known=known, **options)
     else:

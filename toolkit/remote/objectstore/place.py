@@ -136,6 +136,11 @@ class Place:
         parts = split(self.endpoint, default="http" if self.plain_http else "https")
         if parts.scheme == "http" and not self.plain_http:
             raise PlaceError("the endpoint is plain HTTP, and insecure is not set")
+        if parts.path.strip("/") and (parts.hostname or "").endswith(_CLOUDS):
+            raise PlaceError(
+                f"the endpoint must not have a path: at '{parts.hostname}' the bucket is named by "
+                "spec.bucketName alone"
+            )
         return f"{parts.scheme}://{parts.netloc}{parts.path.rstrip('/')}"
 
     @property
@@ -157,6 +162,11 @@ class Object:
 
 _BUCKET: Final = re.compile(r"[A-Za-z0-9$][A-Za-z0-9._-]{0,221}")
 _REGION: Final = re.compile(r"[A-Za-z0-9._-]{0,64}")
+_CLOUDS: Final = (
+    *(".amazonaws.com", ".amazonaws.com.cn", ".aliyuncs.com", ".googleapis.com"),
+    *(".core.windows.net", ".core.chinacloudapi.cn", ".core.usgovcloudapi.net"),
+)
+"""Services that have no bucket below a path; some of them name the bucket in the host."""
 _HOST: Final = re.compile(r"[A-Za-z0-9.-]+|\[[0-9A-Fa-f:.]+\]")
 
 

@@ -85,7 +85,7 @@ def read(data: bytes) -> TrustedRoot:
     try:
         root = _DECODER.decode(data)
         if root.media_type not in _MEDIA_TYPES:
-            raise VerificationError(f"the trusted root is of unknown type '{root.media_type}'")
+            raise VerificationError("the mediaType of the trusted root is not known")
         return TrustedRoot(
             digest=sha256(data).hexdigest(),
             logs=_logs(root.tlogs),

@@ -2,6 +2,8 @@
 
 Its statements define, per repository, the level of verification, the trusted authorities, and the
 subjects that may sign (notaryproject/specifications, trust-store-trust-policy.md).
+
+The document is in a Secret, so messages name its fields and contain none of its values.
 """
 
 import re
@@ -144,7 +146,7 @@ def read(document: bytes) -> tuple[Statement, ...]:
     except untrusted.UntrustedError as exc:
         raise unusable(f"'{DOCUMENT}' is not a trust policy document: {exc}") from exc
     if raw.version != "1.0":
-        raise _wrong("version", f"'{raw.version}' is not supported: use 1.0")
+        raise _wrong("version", "it is not supported: use 1.0")
     if not 0 < len(raw.trust_policies) <= _MAX_STATEMENTS:
         raise _wrong("trustPolicies", f"give 1 to {_MAX_STATEMENTS} statements")
     statements = tuple(
@@ -179,21 +181,21 @@ def _statement(raw: _Statement, path: str) -> Statement:
 
 def _check_verification(raw: _Verification, path: str) -> None:
     if raw.level not in LEVELS:
-        raise _wrong(f"{path}.level", f"'{raw.level}' is not valid: use one of {', '.join(LEVELS)}")
+        raise _wrong(f"{path}.level", f"it is not valid: use one of {', '.join(LEVELS)}")
     if raw.level == "skip" and raw.override:
         raise _wrong(f"{path}.override", "level skip has nothing to override")
     for what, action in raw.override.items():
         where = f"{path}.override"
         if what not in LEVELS["strict"] or what == "integrity":
             known = ", ".join(name for name in LEVELS["strict"] if name != "integrity")
-            raise _wrong(where, f"'{what}' cannot be overridden: only {known} can")
+            raise _wrong(where, f"an entry cannot be overridden: only {known} can")
         allowed = ("enforce", "log", "skip") if what == "revocation" else ("enforce", "log")
         if action not in allowed:
-            raise _wrong(f"{where}.{what}", f"'{action}' is not valid: use {' or '.join(allowed)}")
+            raise _wrong(f"{where}.{what}", f"it is not valid: use {' or '.join(allowed)}")
     if raw.verify_timestamp not in {"", "always", "afterCertExpiry"}:
         raise _wrong(
             f"{path}.verifyTimestamp",
-            f"'{raw.verify_timestamp}' is not valid: use always or afterCertExpiry",
+            "it is not valid: use always or afterCertExpiry",
         )
 
 
@@ -207,23 +209,21 @@ def _check_scopes(raw: _Statement, path: str) -> None:
         if raw.signature_verification.level == "skip":
             raise _wrong(path, "'*' cannot be skipped: name the repositories that may be unsigned")
         return
-    for scope in scopes:
+    for number, scope in enumerate(scopes):
         if len(scope) > _LONGEST or not _SCOPE.fullmatch(scope):
             raise _wrong(
-                path,
-                f"'{scope[:_LONGEST]}' is not a repository: write registry/name, without scheme, "
-                "tag or wildcard",
+                f"{path}[{number}]",
+                "it is not a repository: write registry/name, without scheme, tag or wildcard",
             )
 
 
 def _check_stores(stores: list[str], path: str) -> None:
-    for store in stores:
+    for number, store in enumerate(stores):
         match = _STORE.fullmatch(store)
         if match is None or match[1] not in TYPES:
             raise _wrong(
-                path,
-                f"'{store[:_LONGEST]}' is not a trust store: write <type>:<name>, with a type of "
-                f"{', '.join(TYPES)}",
+                f"{path}[{number}]",
+                f"it is not a trust store: write <type>:<name>, with a type of {', '.join(TYPES)}",
             )
     if not any(store.startswith(("ca:", "signingAuthority:")) for store in stores):
         raise _wrong(path, "names no authority: add a store, as ca:<name>")
@@ -234,23 +234,23 @@ def _check_identities(identities: list[str], path: str) -> None:
         raise _wrong(path, "is empty: add 'x509.subject: C=…, ST=…, O=…', or '*' for all")
     if "*" in identities and len(identities) > 1:
         raise _wrong(path, "'*' stands for all and must stand alone")
-    for identity in identities:
+    for number, identity in enumerate(identities):
         kind, separator, value = identity.partition(":")
         if identity == "*" or (separator and kind != "x509.subject"):
             continue
         parts = {part.partition("=")[0].strip() for part in re.split(r"[,+]", value)}
         if not separator or not {"C", "O"} <= parts or not parts & {"ST", "S"}:
             raise _wrong(
-                path,
-                f"'{identity[:_LONGEST]}' is not an identity: write 'x509.subject: C=…, ST=…, O=…' "
-                "with at least these parts of the signer's subject",
+                f"{path}[{number}]",
+                "it is not an identity: write 'x509.subject: C=…, ST=…, O=…' with at least these "
+                "parts of the signer's subject",
             )
 
 
 def _check_once(what: str, counted: Counter[str]) -> None:
-    for value, times in counted.items():
+    for times in counted.values():
         if times > 1:
-            raise _wrong("trustPolicies", f"the {what} '{value}' stands in {times} statements")
+            raise _wrong("trustPolicies", f"one {what} stands in {times} statements")
 
 
 def _wrong(path: str, message: str) -> VerificationError:

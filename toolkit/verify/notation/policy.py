@@ -38,8 +38,8 @@ class Policy:
     def __post_init__(self) -> None:
         object.__setattr__(self, "statements", notationdocument.read(self.document))
         object.__setattr__(self, "stores", notationstores.read(self.certificates))
-        for statement in self.statements:
-            _check_filled(statement, self.stores)
+        for place, statement in enumerate(self.statements):
+            _check_filled(place, statement, self.stores)
 
     @classmethod
     def from_secret(cls, data: Mapping[str, bytes]) -> "Policy":
@@ -92,14 +92,14 @@ class Policy:
         return {"version": "1.0", "trustPolicies": [one.for_engine() for one in self.statements]}
 
 
-def _check_filled(statement: Statement, stores: Stores) -> None:
-    for store in statement.trust_stores:
+def _check_filled(place: int, statement: Statement, stores: Stores) -> None:
+    for number, store in enumerate(statement.trust_stores):
         kind = store.partition(":")[0]
         if not stores[kind]:
             wanted = "root certificate" if kind == "tsa" else "certificate"
             raise unusable(
-                f"statement '{statement.name}' trusts the store '{store}' and the secret holds no "
-                f"{wanted} for it: add one as '{kind}.<name>.crt'"
+                f"trustPolicies[{place}].trustStores[{number}] in '{DOCUMENT}': the secret holds "
+                f"no {wanted} for this store: add one as '{kind}.<name>.crt'"
             )
 
 

@@ -71,7 +71,7 @@ def _parse(name: str, content: bytes) -> Iterator[x509.Certificate]:
                 )
             yield certificate
     except ValueError as exc:
-        raise unusable(f"'{name}' in the secret holds no certificate: {exc}") from exc
+        raise unusable(f"'{name}' in the secret holds no certificate") from exc
 
 
 def _is_authority(certificate: x509.Certificate) -> bool:

@@ -84,6 +84,15 @@ def test_what_is_to_be_left_alone_is_so_with_and_without_an_owner(
     assert project(CONFIG_MAP, found, APPLIER, lambda _: ()).disabled is disabled
 
 
+@pytest.mark.parametrize("place", ["annotations", "labels"])
+def test_what_is_only_created_is_left_to_others(place: str) -> None:
+    found = obj(OURS, metadata={place: {f"{GROUP}/ssa": "IfNotPresent"}})
+
+    seen = project(CONFIG_MAP, found, APPLIER, lambda _: ())
+
+    assert (seen.yielded, seen.disabled) == (True, False)
+
+
 def test_metadata_alone_are_judged_as_the_kind_that_they_are_of() -> None:
     partial = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", **obj(OURS)}
 

@@ -54,10 +54,17 @@ def test_a_changed_object_is_ready_and_drifted() -> None:
     assert row.drift.managers == ("kubectl",)
 
 
-def test_what_is_to_be_left_alone_does_not_drift() -> None:
+@pytest.mark.parametrize("mark", ["disabled", "yielded"])
+def test_what_is_to_be_left_alone_does_not_drift(mark: str) -> None:
     taken = seen(entry="less", writers=(Writer("kubectl", "Update", "1"),))
 
-    assert _row(_tracked(seen(), replace(taken, disabled=True))).fine
+    assert _row(_tracked(seen(), replace(taken, **{mark: True}))).fine
+
+
+def test_what_is_only_created_is_missing_once_it_is_deleted() -> None:
+    row = _row(_tracked(replace(seen(), yielded=True), None))
+
+    assert row.flags == Flag.OBSERVED | Flag.DRIFTED | Flag.MISSING
 
 
 def test_a_deleted_object_is_missing() -> None:

@@ -295,3 +295,18 @@ def test_what_does_not_go_together_is_refused_with_the_remedy(
     said = capsys.readouterr()
     assert remedy in said.err
     assert said.out == ""
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        ["image", "repository", "podinfo", "--image=registry.local:5000/podinfo"],
+        ["source", "oci", "podinfo", "--url=oci://registry.local:5000/podinfo", "--tag=v1"],
+        ["source", "bucket", "podinfo", "--bucket-name=x", "--endpoint=minio.local:9000"],
+    ],
+)
+def test_a_server_without_tls_can_be_permitted(
+    words: list[str], capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert printed(capsys, [*words, "--insecure"])["spec"]["insecure"] is True
+    assert "insecure" not in printed(capsys, words)["spec"]

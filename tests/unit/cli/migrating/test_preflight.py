@@ -159,6 +159,13 @@ def test_who_would_start_flux_again_is_told() -> None:
     ]
 
 
+def test_an_object_that_no_controller_could_read_blocks() -> None:
+    (found,) = of(find(survey(subjects=(kustomization(prune="yes"),))), "validation")
+
+    assert found.result == "blocking"
+    assert "spec.prune" in found.message
+
+
 def test_a_version_that_is_stored_and_not_served_blocks() -> None:
     first = fluxinstallation.definitions()[0] | {"status": {"storedVersions": ["v1alpha1", "v1"]}}
 

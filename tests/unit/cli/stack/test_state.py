@@ -1,5 +1,6 @@
 """One supervisor per state directory; a record is believed only while that one lives."""
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -58,3 +59,23 @@ def test_directory_can_be_chosen_by_variable(
 
     monkeypatch.setenv(state.VARIABLE, "/elsewhere")
     assert state.default_directory() == Path("/elsewhere")
+
+
+def test_an_up_is_found_by_its_name_wherever_its_state_is(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
+    monkeypatch.setenv("XDG_STATE_HOME", str(tmp_path / "xdg"))
+    monkeypatch.delenv(state.VARIABLE, raising=False)
+    place = tmp_path / "elsewhere"
+    mine = replace(RECORD, name="../cases")
+
+    with state.exclusive(place), state.named("../cases", place):
+        state.write(place, mine)
+        found = state.directory_of("../cases")
+
+        with pytest.raises(errors.UsageError, match="no `penstock up --name other` runs here"):
+            state.directory_of("other")
+
+    assert found == place
+    with pytest.raises(errors.UsageError, match="--state names its directory"):
+        state.directory_of("../cases")

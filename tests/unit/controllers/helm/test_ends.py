@@ -6,8 +6,9 @@ import msgspec
 
 from crds.helm import HelmRelease
 from tests.fakes.helmengine import Failure
-from tests.fakes.helmworld import installed
-from toolkit.errors import WaitingError
+from tests.fakes.helmworld import World, installed
+from toolkit.errors import TransientError, WaitingError
+from toolkit.helm.actions import Chart
 
 
 async def test_deleted_object_stays_until_the_objects_of_its_release_are_gone(
@@ -65,6 +66,55 @@ async def test_other_name_uninstalls_the_release_first(tmp_path: Path) -> None:
     assert isinstance(first, WaitingError)
     assert world.helm.done == ["uninstall", "install"]
     assert list(world.helm.releases) == [("team", "other")]
+
+
+def renamed(world: World) -> None:
+    """Have the source offer a chart with another name."""
+    world.source(version="2.0.0", digest="sha256:" + "b" * 64)
+    world.helm.chart = Chart(name="other", version="2.0.0")
+
+
+async def test_other_chart_name_uninstalls_the_release_first(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    renamed(world)
+
+    first = await world.run("source")
+    await world.ready("dependency")
+
+    assert isinstance(first, WaitingError)
+    assert "rehearse Deployment team/web" in world.api.requests
+    assert world.helm.done == ["uninstall", "install"]
+
+
+async def test_chart_that_may_not_delete_the_release_does_not_uninstall_it(tmp_path: Path) -> None:
+    """Users who may change the source could otherwise remove what they may not change."""
+    world = await installed(tmp_path)
+    world.api.denied.add("web")
+    renamed(world)
+
+    error = await world.run("source")
+
+    assert isinstance(error, TransientError)
+    assert "the release stays, although its chart name has changed: Deployment/team/web" in str(
+        error
+    )
+    assert error.reason == "UninstallFailed"
+    assert world.helm.done == []
+
+
+async def test_deleted_object_leaves_the_namespace_that_it_lives_in(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    place = "/api/v1/namespaces/team"
+    world.helm.kinds = (("apps/v1", "Deployment", "web"), ("v1", "Namespace", "team"))
+    world.helm.route = lambda _, obj: (place if obj["kind"] == "Namespace" else "/other", {})
+    world.api.requests.clear()
+
+    error = await world.delete()
+
+    assert error is None
+    assert "DELETE /other" in world.api.requests
+    assert f"DELETE {place}" not in world.api.requests
+    assert "NotDeleted" in [event.reason for event in world.events]
 
 
 async def test_deleted_object_uninstalls_its_release(tmp_path: Path) -> None:

@@ -1,5 +1,6 @@
 """Passes over a HelmRelease that fail: what is told, repaired, and given up."""
 
+from datetime import UTC, datetime, timedelta
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,7 @@ import pytest
 from controllers.helm.running.acting import ActionError
 from tests.fakes.helmengine import Failure
 from tests.fakes.helmworld import VERSION, World, installed
+from tests.fakes.releases import made
 from toolkit.errors import StalledError, TransientError, WaitingError
 
 
@@ -250,6 +252,81 @@ async def test_action_that_was_never_finished_is_unlocked_and_repaired(tmp_path:
 
     assert world.helm.done == ["unlock", "upgrade"]
     assert any("Unlocked Helm release team/app.v1" in each for each in world.told)
+
+
+def minutes_ago(minutes: float) -> str:
+    return (datetime.now(UTC) - timedelta(minutes=minutes)).isoformat()
+
+
+@pytest.mark.parametrize("status", ["pending-upgrade", "pending-rollback", "uninstalling"])
+async def test_action_of_somebody_else_is_waited_for(tmp_path: Path, status: str) -> None:
+    world = await installed(tmp_path)
+    world.api.writers["sh.helm.release.v1.app.v1"] = ("Helm", minutes_ago(1))
+    world.changes_storage(status=status)
+
+    ended = await world.run("storage")
+
+    assert isinstance(ended, WaitingError)
+    assert ended.retry_after == pytest.approx(240, abs=20)
+    assert world.helm.done == []
+    assert world.condition("Ready")[:2] == ("False", "PendingRelease")
+    assert f"team/app.v1 has the status '{status}' since" in world.condition("Ready")[2]
+    assert "'Helm' is working on it" in world.condition("Ready")[2]
+
+    world.changes_storage(status="deployed")
+    await world.ready("storage")
+    assert world.helm.done == ["upgrade"]
+
+
+async def test_installation_of_somebody_else_is_waited_for(tmp_path: Path) -> None:
+    world = World(tmp_path)
+    world.helm.releases["team", "app"] = [made(status="pending-install")]
+    world.api.writers["sh.helm.release.v1.app.v1"] = ("Helm", minutes_ago(0))
+    world.shows_records()
+
+    ended = await world.run("spec")
+
+    assert isinstance(ended, WaitingError)
+    assert world.helm.done == []
+
+
+async def test_action_of_somebody_else_is_unlocked_after_the_timeout(tmp_path: Path) -> None:
+    world = await installed(tmp_path, upgrade={"timeout": "1m"})
+    world.api.writers["sh.helm.release.v1.app.v1"] = ("Helm", minutes_ago(2))
+    world.changes_storage(status="pending-upgrade")
+
+    await world.ready("storage")
+
+    assert world.helm.done == ["unlock", "upgrade"]
+    assert world.helm.orders[-2].options == {"version": 1}
+
+
+async def test_action_of_somebody_else_is_unlocked_by_request(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.api.writers["sh.helm.release.v1.app.v1"] = ("Helm", minutes_ago(1))
+    world.changes_storage(status="pending-upgrade")
+    await world.run("storage")
+
+    world.ask(requestedAt="now", forceAt="now")
+    await world.ready("requested")
+
+    assert world.helm.done == ["unlock", "upgrade"]
+
+
+async def test_action_that_somebody_began_before_the_unlock_is_not_told_as_unlocked(
+    tmp_path: Path,
+) -> None:
+    world = await installed(tmp_path)
+    world.changes_storage(status="pending-upgrade")
+    world.helm.begins = "pending-upgrade"
+    world.api.writers["sh.helm.release.v1.app.v2"] = ("Helm", minutes_ago(0))
+
+    ended = await world.run("storage")
+
+    assert isinstance(ended, WaitingError)
+    assert world.helm.done == ["unlock"]
+    assert "app.v2 has the status 'pending-upgrade'" in str(ended)
+    assert not any("Unlocked" in each for each in world.told)
 
 
 async def test_worker_that_dies_is_told_and_its_release_repaired(tmp_path: Path) -> None:

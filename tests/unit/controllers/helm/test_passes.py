@@ -56,6 +56,27 @@ async def test_healthy_objects_conclude_the_installation(world: World) -> None:
     assert status.observed_generation == 1
 
 
+async def test_schema_that_is_not_read_is_told_until_a_release_needs_none(world: World) -> None:
+    world.helm.unchecked = (
+        'values.schema.json of chart "shop" refers to "https://host.example/s"',
+    )
+    await world.ready("spec")
+    world.object_is("Current")
+    await world.ready("health")
+
+    status, reason, message = world.condition("ValuesValidated")
+    assert (status, reason) == ("False", "SchemaNotRead")
+    assert message.startswith(world.helm.unchecked[0])
+    assert world.condition("Ready")[0] == "True"
+    assert f"info SchemaNotRead: {message}" in world.told
+
+    world.helm.unchecked = ()
+    world.spec(values={"a": 2})
+    await world.ready("spec")
+
+    assert world.condition("ValuesValidated") == ("", "", "")
+
+
 async def test_helmchart_is_given_a_moment_before_the_status_tells_of_it(tmp_path: Path) -> None:
     chart = {"spec": {"chart": "shop", "sourceRef": {"kind": "HelmRepository", "name": "charts"}}}
     world = World(tmp_path, chart=chart, chartRef=None)

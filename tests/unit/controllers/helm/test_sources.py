@@ -6,13 +6,16 @@ import msgspec
 import pytest
 
 from controllers.helm import uses
+from controllers.helm.deciding import charttemplate
 from controllers.helm.sources import ChartReader
+from crds.helm import HelmRelease
 from crds.source_helm import HelmChart
 from tests.fakes import granting
 from tests.fakes.granting import AnySource, allowing
 from tests.fakes.releases import release
 from toolkit.errors import AccessDeniedError, StalledError, WaitingError
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
+from toolkit.policy import origins
 
 GVK = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "HelmChart")
 TEMPLATE: Json = {
@@ -32,7 +35,8 @@ REF = {"chartRef": {"kind": "HelmChart", "name": "shop"}}
 OTHERS = {"chartRef": {"kind": "HelmChart", "name": "shop", "namespace": "shared"}}
 
 
-def chart(namespace: str, name: str, **metadata: str) -> HelmChart:
+def chart(namespace: str, name: str, spec: Json | None = None, **metadata: str) -> HelmChart:
+    """Return a HelmChart, by default the one of ``TEMPLATE``."""
     artifact = {
         "digest": "sha256:" + "0" * 64,
         "lastUpdateTime": "2026-01-01T00:00:00Z",
@@ -45,10 +49,19 @@ def chart(namespace: str, name: str, **metadata: str) -> HelmChart:
         {
             "kind": "HelmChart",
             "metadata": {"namespace": namespace, "name": name, "generation": 1},
+            "spec": {**desired(release(spec=TEMPLATE)), **(spec or {})},
             "status": {"observedGeneration": 1, "artifact": artifact},
         },
         HelmChart,
     )
+
+
+def desired(obj: HelmRelease) -> Json:
+    """Return the spec of the HelmChart that a HelmRelease makes."""
+    wanted = charttemplate.desired(obj)
+    assert wanted is not None
+    spec: Json = wanted["spec"]
+    return spec
 
 
 def reader(*charts: HelmChart, refused: str = "", grants: Any = ()) -> ChartReader:
@@ -73,6 +86,53 @@ def test_chart_of_a_template_is_the_one_beside_its_source() -> None:
 
     assert str(found.ref) == "HelmChart/team/team-app"
     assert found.owner.path == "helmchart/team/team-app"
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"chart": "other"},
+        {"version": "2.x"},
+        {"valuesFiles": ["values-dev.yaml"]},
+        {"valuesFile": "values-dev.yaml"},
+        {"ignoreMissingValuesFiles": True},
+        {"reconcileStrategy": "Revision"},
+        {"interval": "1h"},
+        {"suspend": True},
+        {"sourceRef": {"kind": "GitRepository", "name": "charts"}},
+        {"verify": {"provider": "cosign"}},
+    ],
+    ids=lambda changed: next(iter(changed)),
+)
+def test_chart_that_others_have_chosen_is_not_used(changed: Json) -> None:
+    there = reader(chart("team", "team-app", changed))
+
+    with pytest.raises(WaitingError, match=r"its spec differs from spec\.chart") as caught:
+        there.resolve(release(spec=TEMPLATE))
+
+    assert caught.value.retry_after == 1.0
+
+
+def test_chart_that_was_made_for_another_spec_is_not_used() -> None:
+    """The spec was corrected, but the source controller could not make the chart again yet."""
+    now, before = (chart("team", "team-app", spec) for spec in ({}, {"chart": "other"}))
+    made = {
+        name: origins.record(origins.own(msgspec.to_builtins(each)), ())
+        for name, each in (("now", now), ("before", before))
+    }
+
+    with pytest.raises(WaitingError, match="its artifact was made for another spec"):
+        reader(chart("team", "team-app", **{origins.RECORD: made["before"]})).resolve(
+            release(spec=TEMPLATE)
+        )
+    current = chart("team", "team-app", **{origins.RECORD: made["now"]})
+    assert reader(current).resolve(release(spec=TEMPLATE)).artifact == current.status.artifact
+
+
+def test_chart_of_a_reference_may_have_any_spec() -> None:
+    found = reader(chart("team", "shop", {"chart": "other"})).resolve(release(spec=REF))
+
+    assert str(found.ref) == "HelmChart/team/shop"
 
 
 @pytest.mark.parametrize("spec", [ELSEWHERE, OTHERS], ids=["chart", "chartRef"])

@@ -34,6 +34,7 @@ class World:
     def __init__(self, policy: References | None = None) -> None:
         self.charts: dict[ObjectKey, Json] = {}
         self.sent: list[str] = []
+        self.version = 0
         self.shown = True
         self.changed = False
         self.down = False
@@ -78,10 +79,34 @@ class World:
         self.sent.append(f"apply {manager}")
         key = ObjectKey(obj["metadata"]["namespace"], obj["metadata"]["name"])
         created = key not in self.charts
-        version = {"resourceVersion": str(len(self.sent)), "uid": "u"}
-        if created or self.charts[key]["spec"] != obj["spec"]:
-            self.charts[key] = obj | {"metadata": obj["metadata"] | version}
+        version = {"resourceVersion": self._version(), "uid": "u"}
+        added = {} if created else self.charts[key]["spec"].keys() - obj["spec"].keys()
+        spec = obj["spec"] | {name: self.charts[key]["spec"][name] for name in added}
+        if created or self.charts[key]["spec"] != spec:
+            self.charts[key] = obj | {"metadata": obj["metadata"] | version, "spec": spec}
         return Applied(object=self.charts[key], created=created)
+
+    async def patch(
+        self,
+        _: GroupVersionKind,
+        name: str,
+        namespace: str,
+        body: list[Json],
+        *,
+        strategy: str,
+        manager: str,
+    ) -> Json:
+        self.sent.append(f"patch {strategy} {manager}")
+        (change,) = body
+        assert (change["op"], change["path"]) == ("replace", "/spec")
+        key = ObjectKey(namespace, name)
+        metadata = self.charts[key]["metadata"] | {"resourceVersion": self._version()}
+        self.charts[key] = self.charts[key] | {"metadata": metadata, "spec": change["value"]}
+        return self.charts[key]
+
+    def _version(self) -> str:
+        self.version += 1
+        return str(self.version)
 
     async def delete(self, _: GroupVersionKind, name: str, namespace: str, *, uid: str) -> None:
         self.sent.append(f"delete {uid}")
@@ -144,6 +169,33 @@ async def test_changed_template_changes_the_helmchart() -> None:
 
     assert world.charts[PLACE]["spec"]["version"] == "2.x"
     assert world.events == ["trace HelmChartCreated", "trace HelmChartConfigured"]
+
+
+@pytest.mark.parametrize(
+    ("added", "sent"),
+    [
+        ({"chart": "other"}, ["get", "apply helm-controller"]),
+        (
+            {"valuesFiles": ["values-dev.yaml"]},
+            ["get", "apply helm-controller", "patch json helm-controller"],
+        ),
+        ({"suspend": True}, ["get", "apply helm-controller", "patch json helm-controller"]),
+    ],
+    ids=["changed", "values", "suspended"],
+)
+async def test_spec_that_others_have_changed_is_corrected(added: Json, sent: list[str]) -> None:
+    world = World()
+    await world.run(release(spec=TEMPLATE))
+    made = dict(world.charts[PLACE]["spec"])
+    world.charts[PLACE]["spec"] |= added
+    world.sent.clear()
+
+    await world.run(release(spec=TEMPLATE))
+
+    assert world.charts[PLACE]["spec"] == made
+    assert world.sent == sent
+    assert world.changed
+    assert world.events[-1] == "trace HelmChartConfigured"
 
 
 async def test_helmchart_of_another_release_is_not_touched() -> None:

@@ -149,3 +149,29 @@ def test_what_is_wrong_in_the_spec_stalls() -> None:
 def test_a_missing_secret_is_named() -> None:
     with pytest.raises(PenstockError, match="apps/other"):
         place({}, secretRef={"name": "other"})
+
+
+@pytest.mark.parametrize(
+    "address",
+    ["https://alerts.example.com:5999/alerts/in", "https://hooks.example.com/T000/abcdefgh"],
+)
+def test_an_address_of_the_spec_is_shown_in_errors(address: str) -> None:
+    found = place({"token": "t0ken-t0ken"}, address=address)
+    text = f"cannot ask {address}: connection refused"
+
+    assert found.masked(text) == text
+    assert found.masked("refused t0ken-t0ken") == "refused *****"
+
+
+def test_an_address_of_the_secret_is_masked_beside_one_of_the_spec() -> None:
+    found = place({"address": "https://a.example/secret-path"}, address="https://b.example/plain")
+
+    text = found.masked("https://a.example/secret-path, https://b.example/plain, /secret-path")
+    assert text == "*****, https://b.example/plain, /*****"
+
+
+def test_the_proxy_of_the_secret_is_masked() -> None:
+    data = {"proxy": "http://u:passw0rd@proxy.example:3128"}
+    found = place(data, address="https://b.example/plain")
+
+    assert "passw0rd" not in found.masked(f"cannot connect to {data['proxy']}")

@@ -16,6 +16,7 @@ from tests.fakes.passes import Cluster, condition
 from toolkit.artifact.quota import QuotaError
 from toolkit.artifact.room import Limited
 from toolkit.artifact.storage import Storage
+from toolkit.artifact.store import Owner
 
 SIZE = 1000
 
@@ -25,10 +26,11 @@ class Upstreams:
     """A source of random files of one size, whose revision the test says."""
 
     revision: str = "1"
+    charged: str = ""
     kind: Kind[GitRepository] = GIT_REPOSITORY
 
     async def resolve(self, _: GitRepository, _scratch: Scratch) -> Upstream:
-        return Upstream(revision=self.revision)
+        return Upstream(revision=self.revision, charged=self.charged)
 
     async def fetch(self, _: GitRepository, upstream: Upstream, into: Path) -> Fetched:
         file = into / "file"
@@ -89,3 +91,45 @@ async def test_new_revision_waits_until_there_is_room(tmp_path: Path) -> None:
     assert not older.exists()
     assert found.status.artifact.revision == "3"
     assert condition(found, "StorageOperationFailed") == ("", "", "")
+
+
+async def test_who_asked_is_charged_also_for_what_is_stored_already(tmp_path: Path) -> None:
+    store, cluster = started(tmp_path)
+    source, obj = Upstreams(), repository()
+    cluster.put(obj)
+    owner = Owner(kind="GitRepository", namespace="apps", name="web")
+    file = tmp_path / "file"
+    file.write_bytes(os.urandom(2 * SIZE))
+
+    await cluster.reconcile(GIT_REPOSITORY, source, obj)
+    source.charged = "team"
+    await cluster.reconcile(GIT_REPOSITORY, source, obj)
+    other = Owner(kind="Bucket", namespace="apps", name="other")
+    await store.store_file(other, revision="1", filename="1.tar.gz", file=file)
+    source.revision = "2"
+    await cluster.reconcile(GIT_REPOSITORY, source, obj)
+    later, restarted = started(tmp_path)
+    restarted.put(cluster.objects["GitRepository", "apps", "web"])
+    source.revision = "3"
+    await restarted.reconcile(GIT_REPOSITORY, source, obj)
+    with pytest.raises(QuotaError, match="namespace 'team'"):
+        await later.store_file(
+            Owner(kind="Bucket", namespace="team", name="x"),
+            revision="1",
+            filename="1.tar.gz",
+            file=file,
+        )
+
+    assert (store.root / owner.path / ".charged-team").exists()
+
+
+async def test_what_was_withdrawn_is_charged_again(tmp_path: Path) -> None:
+    store, cluster = started(tmp_path)
+    source, obj = Upstreams(charged="team"), repository()
+    cluster.put(obj)
+    await cluster.reconcile(GIT_REPOSITORY, source, obj)
+
+    await store.remove(Owner(kind="GitRepository", namespace="apps", name="web"))
+    await cluster.reconcile(GIT_REPOSITORY, source, obj)
+
+    assert (store.root / "gitrepository" / "apps" / "web" / ".charged-team").exists()

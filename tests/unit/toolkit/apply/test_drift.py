@@ -152,6 +152,17 @@ def test_the_event_of_our_own_write_is_no_drift(world: World) -> None:
     assert world.watch.known(OWNER).keys() == {REF.identity}
 
 
+def test_what_is_only_created_drifts_by_its_deletion_alone(world: World) -> None:
+    world.show(LIVE)
+    world.applied(replace(KNOWN, yielded=True))
+
+    world.show(DRIFTED)
+    assert world.told == []
+
+    world.show(None)
+    assert [deleted for _, _, deleted in world.told] == [True]
+
+
 def test_an_event_from_before_the_apply_is_no_drift(world: World) -> None:
     world.applied(replace(KNOWN, entry_digest="new", resource_version="20"))
 

@@ -1,6 +1,7 @@
 """What is put on an object before it is applied, and what its marks forbid."""
 
 import base64
+from typing import Any
 
 import pytest
 
@@ -56,10 +57,50 @@ def test_plain_text_of_a_secret_wins_over_its_data() -> None:
     assert "stringData" not in owned
 
 
+def test_plain_text_that_is_null_is_empty() -> None:
+    secret = {**_config(), "kind": "Secret", "stringData": {"a": None, "b": "null"}}
+
+    owned = ownership.own(secret, OWNER)
+
+    assert owned["data"] == {"a": "", "b": base64.b64encode(b"null").decode()}
+
+
 def test_plain_text_of_other_kinds_stays() -> None:
     other = {**_config(), "apiVersion": "example.com/v1", "kind": "Secret", "stringData": {}}
 
     assert "stringData" in ownership.own(other, OWNER)
+
+
+RULES = [{"apiGroups": [""], "resources": ["pods"], "verbs": ["get"]}]
+SELECTED = {"clusterRoleSelectors": [{"matchLabels": {"a": "b"}}]}
+
+
+@pytest.mark.parametrize("rules", [[], None, RULES])
+@pytest.mark.parametrize("aggregation", [SELECTED, {}])
+def test_aggregated_rules_are_left_to_the_control_plane(rules: Any, aggregation: Any) -> None:
+    role = _role(rules=rules, aggregationRule=aggregation)
+
+    assert "rules" not in ownership.ceded(role)
+    assert ownership.ceded(role)["aggregationRule"] == aggregation
+
+
+@pytest.mark.parametrize(
+    "obj",
+    [
+        {"rules": RULES},
+        {"rules": RULES, "aggregationRule": None},
+        {"rules": RULES, "aggregationRule": SELECTED, "kind": "Role"},
+        {"rules": RULES, "aggregationRule": SELECTED, "apiVersion": "example.com/v1"},
+    ],
+)
+def test_other_rules_are_applied(obj: Any) -> None:
+    role = _role(**obj)
+
+    assert ownership.ceded(role) is role
+
+
+def _role(**fields: Any) -> Any:
+    return {"apiVersion": "rbac.authorization.k8s.io/v1", "kind": "ClusterRole", **fields}
 
 
 def test_ownership_needs_both_labels() -> None:

@@ -244,20 +244,51 @@ def test_a_name_that_no_disk_takes_is_refused(tmp_path: Path, name: str) -> None
 
 
 @pytest.mark.parametrize(
-    "kind", [tarfile.LNKTYPE, tarfile.CHRTYPE, tarfile.BLKTYPE, tarfile.FIFOTYPE, b"S", b"V", b"?"]
+    ("kind", "told"),
+    [
+        (tarfile.CHRTYPE, "a device"),
+        (tarfile.BLKTYPE, "a device"),
+        (tarfile.FIFOTYPE, "a named pipe"),
+        (b"S", "a sparse file"),
+        (b"V", "unknown"),
+        (b"?", "unknown"),
+    ],
 )
-def test_what_is_neither_file_directory_nor_link_is_refused(tmp_path: Path, kind: bytes) -> None:
-    with pytest.raises(TransientError, match="is not allowed"):
-        unpack(tmp_path, made(("a", FILE, b"x"), ("b", kind, b""), link="a"))
+def test_what_is_neither_file_directory_nor_link_is_refused_by_name(
+    tmp_path: Path, kind: bytes, told: str
+) -> None:
+    with pytest.raises(TransientError, match=rf"entry 'b\\x1b' .* it is {told}"):
+        unpack(tmp_path, made(("a", FILE, b"x"), ("b\x1b", kind, b""), link="a"))
 
 
-def test_a_symbolic_link_is_passed_over_and_never_written_through(tmp_path: Path) -> None:
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+def test_a_link_is_passed_over_and_never_written_through(tmp_path: Path, kind: bytes) -> None:
     outside = tmp_path / "outside"
     outside.mkdir()
-    data = made(("a", tarfile.SYMTYPE, b""), ("a/x", FILE, b"x"), link=str(outside))
+    data = made(("a", kind, b""), ("a/x", FILE, b"x"), link=str(outside))
 
     assert unpack(tmp_path, data) == {"a/x": b"x"}
     assert list(outside.iterdir()) == []
+
+
+@pytest.mark.parametrize("kind", [tarfile.SYMTYPE, tarfile.LNKTYPE])
+@pytest.mark.parametrize("name", ["../x", "/etc/x"])
+def test_a_link_that_leads_out_by_its_name_is_refused(
+    tmp_path: Path, kind: bytes, name: str
+) -> None:
+    with pytest.raises(TransientError, match="points outside"):
+        unpack(tmp_path, made((name, kind, b""), link="a"))
+
+
+def test_a_hard_link_holds_no_content(tmp_path: Path) -> None:
+    """Some programs write the size of the file that it links to."""
+    header = tarfile.TarInfo("hard")
+    header.type, header.linkname, header.size = tarfile.LNKTYPE, "a", 3
+    after = tarfile.TarInfo("b")
+    after.size = 1
+    data = header.tobuf() + after.tobuf() + b"b".ljust(512, b"\0") + bytes(1024)
+
+    assert unpack(tmp_path, gzip.compress(data)) == {"b": b"b"}
 
 
 @pytest.mark.parametrize(

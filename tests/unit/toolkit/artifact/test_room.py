@@ -169,6 +169,77 @@ async def test_medium_that_does_not_answer_is_asked_again() -> None:
         take(room, B, 1)
 
 
+CHART = "helmchart/platform/team-app/1.tgz"
+OWNER = "helmchart/platform/team-app"
+
+
+async def test_what_was_made_for_another_namespace_takes_room_there() -> None:
+    room = Limited(100)
+    await room.ready(Medium().sizes)
+
+    assert room.charge(OWNER, "team")
+    assert not room.charge(OWNER, "team")
+    take(room, CHART, 60)
+    with pytest.raises(QuotaError, match="namespace 'team' take"):
+        take(room, "gitrepository/team/web/1.tar.gz", 41)
+    take(room, "gitrepository/platform/web/1.tar.gz", 100)
+
+    assert (gauge("team"), gauge("platform")) == (60, 100)
+
+
+async def test_what_an_owner_has_moves_with_the_charge() -> None:
+    room = Limited(100)
+    await room.ready(Medium({CHART: 80}).sizes)
+
+    with pytest.raises(QuotaError):
+        take(room, "gitrepository/platform/web/1.tar.gz", 100)
+    room.charge(OWNER, "team")
+    take(room, "gitrepository/platform/web/1.tar.gz", 100)
+    room.charge(OWNER, "platform")
+
+    assert (gauge("team"), gauge("platform")) == (None, 180)
+
+
+async def test_charge_is_measured_and_goes_with_the_owner() -> None:
+    room = Limited(100)
+    await room.ready(Medium({f"{OWNER}/.charged-team": 0, CHART: 80}).sizes)
+
+    assert room.charged(OWNER) == "team"
+    assert gauge("team") == 80
+    room.freed(OWNER)
+
+    assert room.charged(OWNER) == "platform"
+    assert gauge("team") is None
+
+
+async def test_charge_that_a_killed_process_left_half_written_is_none() -> None:
+    room = Limited(100)
+    marks = {f"{OWNER}/.charged-team": 0, f"{OWNER}/.charged-other": 0}
+
+    await room.ready(Medium({CHART: 80, **marks}).sizes)
+
+    assert room.charged(OWNER) == "platform"
+    assert room.charge(OWNER, "team")
+
+
+async def test_charge_while_it_is_measured_counts() -> None:
+    room, started, go_on = Limited(100), asyncio.Event(), asyncio.Event()
+
+    async def slow() -> Mapping[str, int]:
+        started.set()
+        await go_on.wait()
+        return {CHART: 70}
+
+    measuring = asyncio.ensure_future(room.ready(slow))
+    await started.wait()
+    room.charge(OWNER, "team")
+    go_on.set()
+    await measuring
+
+    assert room.charged(OWNER) == "team"
+    take(room, "gitrepository/platform/web/1.tar.gz", 100)
+
+
 async def test_no_limit_measures_nothing() -> None:
     room, medium = of(0), Medium()
 
@@ -234,6 +305,49 @@ async def test_stores_keep_to_it_across_restarts(tmp_path: Path, medium: str) ->
 
     assert owner not in {each for each, size in refused.items() if size}
     assert sum((await second.usage("Bucket", "kept")).values()) == 2000
+
+
+@pytest.mark.parametrize("medium", ["local", "in_bucket"])
+async def test_stores_remember_who_is_charged(tmp_path: Path, medium: str) -> None:
+    media = Media(tmp_path)
+    start = {"local": media.local, "in_bucket": media.in_bucket}[medium]
+    file, chart = tmp_path / "file", Owner(kind="HelmChart", namespace="platform", name="team-app")
+    file.write_bytes(os.urandom(1000))
+
+    async def keep(store: Store, owner: Owner) -> None:
+        await store.store_file(owner, revision="1", filename="1.tgz", file=file)
+
+    first = await start(Limited(1500))
+    await first.charge(chart, "team")
+    await keep(first, chart)
+    second = await start(Limited(1500))
+    with pytest.raises(QuotaError, match="namespace 'team'"):
+        await keep(second, Owner(kind="Bucket", namespace="team", name="b"))
+    await keep(second, Owner(kind="Bucket", namespace="platform", name="b"))
+    await second.charge(chart, "platform")
+    third = await start(Limited(1500))
+    with pytest.raises(QuotaError, match="namespace 'platform'"):
+        await keep(third, Owner(kind="Bucket", namespace="platform", name="c"))
+    await keep(third, Owner(kind="Bucket", namespace="team", name="b"))
+    used = await third.usage("HelmChart")
+    await third.remove(chart)
+
+    assert used == {chart: 1000}
+    assert await third.usage("HelmChart") == {}
+    assert [each.file for each in await third.kept(chart)] == []
+
+
+@pytest.mark.parametrize("medium", ["local", "in_bucket"])
+async def test_charge_without_an_artifact_is_found_by_the_sweep(
+    tmp_path: Path, medium: str
+) -> None:
+    media = Media(tmp_path)
+    store = await {"local": media.local, "in_bucket": media.in_bucket}[medium](Limited(1500))
+    chart = Owner(kind="HelmChart", namespace="platform", name="team-app")
+
+    await store.charge(chart, "team")
+
+    assert await store.usage("HelmChart") == {chart: 0}
 
 
 @pytest.mark.parametrize("medium", ["local", "in_bucket"])

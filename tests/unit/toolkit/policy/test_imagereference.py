@@ -29,6 +29,13 @@ DIGEST = "sha256:" + "ab" * 32
         ("[0:0:0:0:0:0:0:1]:5000/app", "[::1]:5000/app:latest"),
         (f"ghcr.io/acme/app@{DIGEST}", f"ghcr.io/acme/app@{DIGEST}"),
         (f"ghcr.io/acme/app:v1@{DIGEST}", f"ghcr.io/acme/app:v1@{DIGEST}"),
+        ("sha/app", "docker.io/sha/app:latest"),
+        ("shaarli:v1", "docker.io/library/shaarli:v1"),
+        ("mdbook:v1", "docker.io/library/mdbook:v1"),
+        ("ghcr.io/acme/sha256:abcd", "ghcr.io/acme/sha256:abcd"),
+        ("cafe", "docker.io/library/cafe:latest"),
+        ("deadbeefcafe:v1", "docker.io/library/deadbeefcafe:v1"),
+        (f"app:{'ab' * 20}", f"docker.io/library/app:{'ab' * 20}"),
         ("ghcr.io/a__b/c-d.e--f:x_y.z-1", "ghcr.io/a__b/c-d.e--f:x_y.z-1"),
     ],
 )
@@ -80,6 +87,48 @@ def test_what_runtimes_refuse_or_disagree_about_is_refused(text: str) -> None:
         imagereference.parse(text)
 
     assert len(str(caught.value)) < 500
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        DIGEST,
+        "sha256:abcd",
+        "sha256:a",
+        "sha256",
+        "sha256:latest",
+        f"sha256:abcd@{DIGEST}",
+        f"sha256@{DIGEST}",
+        "sha384:" + "ab" * 48,
+        "sha512:" + "ab" * 64,
+        "sha512:abcd",
+        "sha1:" + "ab" * 20,
+        "sha3-256:" + "ab" * 32,
+        "sha512-256:abcd",
+        "md5:" + "ab" * 16,
+        "blake3:" + "ab" * 32,
+        "blake2b-256:abcd",
+        "unheard-of:" + "ab" * 32,
+        "unheard-of:" + "AB" * 48,
+        f"library/{DIGEST}",
+        f"docker.io/{DIGEST}",
+        f"docker.io/library/{DIGEST}",
+        f"index.docker.io/{DIGEST}",
+        f"registry-1.docker.io:443/library/{DIGEST}",
+        "ab" * 32,
+        "ab" * 6,
+        "sha256:" + "AB" * 32,
+    ],
+)
+def test_a_name_that_runtimes_look_up_as_an_id_is_refused(text: str) -> None:
+    with pytest.raises(ImageReferenceError, match="as the ID of any image on the node"):
+        imagereference.parse(text)
+
+
+@pytest.mark.parametrize("text", ["SHA256:" + "ab" * 32, "Sha256:abcd", "AB" * 32])
+def test_a_digest_in_upper_case_is_no_name(text: str) -> None:
+    with pytest.raises(ImageReferenceError):
+        imagereference.parse(text)
 
 
 @pytest.mark.parametrize("text", ["ghcr.io/acme/" + "a" * 1024, "ghcr.io/acmé/app"])

@@ -4,6 +4,8 @@ from typing import Any
 
 import pytest
 
+import crds
+from controllers import components
 from toolkit.objects import GroupVersionKind, Json, ObjectRef
 from toolkit.policy import machinery
 from toolkit.policy.attempts import Attempt
@@ -115,7 +117,16 @@ def passes(one: Attempt) -> bool:
             new=thing(finalizers=["finalizers.fluxcd.io"]),
         ),
         attempt(
-            "CREATE", "externalartifacts", account("source-watcher", "flux-system"), new=thing()
+            "CREATE", "externalartifacts", account("source-controller", "flux-system"), new=thing()
+        ),
+        attempt("CREATE", "helmcharts", account("helm-controller", "flux-system"), new=thing()),
+        attempt("DELETE", "helmcharts", account("helm-controller", "flux-system"), old=thing()),
+        attempt(
+            "UPDATE",
+            "imagepolicies",
+            account("image-controller", "flux-system"),
+            old=thing(),
+            new=thing(finalizers=["finalizers.fluxcd.io"]),
         ),
         # anybody
         attempt("UPDATE", "deployments", "alice", old=thing(), new=thing()),
@@ -206,6 +217,12 @@ def test_these_need_no_repository(one: Attempt) -> None:
             new=thing() | {"spec": {"path": "./other"}},
         ),
         attempt("CREATE", "configmaps", account("kustomize-applier", "flux-system"), new=thing()),
+        # ours, at what others generate
+        attempt("CREATE", "helmcharts", account("source-controller", "flux-system"), new=thing()),
+        attempt("CREATE", "externalartifacts", account("helm-controller", "flux-system")),
+        attempt("DELETE", "helmcharts", account("helm-controller", "shop"), old=thing()),
+        attempt("DELETE", "helmcharts", "alice", old=thing(**OWNED)),
+        attempt("UPDATE", "imagepolicies/status", "alice", old=thing(), new=thing()),
     ],
     ids=lambda one: f"{one.operation} {one.resource} {one.user.rpartition(':')[2]}",
 )
@@ -266,3 +283,11 @@ def test_owners_are_read_in_the_version_that_is_stored() -> None:
     for (group, kind), (plural, gvk) in machinery.OWNERS.items():
         assert gvk.group_kind == (group, kind)
         assert plural == f"{kind.lower()}s"
+
+
+def test_every_kind_is_reconciled_by_an_account_that_exists() -> None:
+    deployed = {components.load(name).account for name in components.NAMES}
+    reconciled = {kind.component for kind in crds.KINDS if kind.namespaced} - {"webhooks"}
+
+    assert set(machinery.ACCOUNTS) == reconciled
+    assert set(machinery.ACCOUNTS.values()) == deployed

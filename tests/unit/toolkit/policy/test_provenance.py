@@ -9,6 +9,8 @@ import msgspec
 import pytest
 from msgspec.structs import replace
 
+import crds
+from crds.kind import Kind
 from crds.meta import VERIFIED, Artifact
 from crds.policy_provenance import ProvenancePolicy
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
@@ -131,13 +133,29 @@ def test_a_policy_is_about_what_people_write(group: str | None, resource: str) -
     ("group", "resource"),
     [
         ("", "persistentvolumeclaims"),
-        ("source.toolkit.fluxcd.io", "externalartifacts"),
+        ("policy.penstock.dev", "sourcepolicies"),
         ("example.com", "deployments"),
         ("cert-manager.io", "certificates"),
     ],
 )
 def test_a_policy_is_not_about_the_rest_by_default(group: str, resource: str) -> None:
     assert not provenance.selects(policy(), group, resource)
+
+
+CLUSTER_WIDE = {
+    "SourcePolicy": "it lies in no namespace; its writers are those of ProvenancePolicies",
+    "ProvenancePolicy": "it lies in no namespace",
+    "ImageVerificationPolicy": "it lies in no namespace",
+}
+"""The kinds that a policy does not cover by default, and why."""
+
+
+@pytest.mark.parametrize("kind", crds.KINDS, ids=lambda kind: kind.kind)
+def test_a_policy_is_about_all_of_our_kinds(kind: Kind[Any]) -> None:
+    covered = provenance.selects(policy(), kind.group, kind.plural)
+
+    assert covered != (kind.kind in CLUSTER_WIDE)
+    assert kind.namespaced == covered
 
 
 def test_a_policy_is_about_what_it_names() -> None:
@@ -282,6 +300,35 @@ def test_an_artifact_that_tells_no_origin_satisfies_no_url() -> None:
     assert not foreign_to({"source": {"name": "fleet"}}, unknown)
 
 
+def of_a_chart(*repositories: str) -> Part:
+    """Return the HelmChart of charts from these addresses; unknown ones have none."""
+    chart = {"kind": "HelmChart", "metadata": {"name": "fleet"}, "spec": {"chart": "shop"}}
+    sources = [
+        origins.own({"kind": "HelmRepository", "metadata": {"name": "x"}, "spec": {"url": url}})
+        for url in repositories
+    ]
+    record = {origins.RECORD: origins.record(origins.own(chart), sources)}
+    made = part(kind="HelmChart")
+    artifact = replace(made.artifacts[0], metadata={VERIFIED: SIGNED, **record})
+    return dataclasses.replace(made, artifacts=(artifact,))
+
+
+def test_the_address_of_a_chart_is_that_of_its_repository() -> None:
+    claims = dataclasses.replace(CLAIMS, source="HelmChart/flux-system/fleet")
+    wanted = {"source": {"kind": "HelmChart", "urls": ["https://charts.example/**"]}}
+    good, bad = "https://charts.example/stable", "https://evil.example/stable"
+
+    assert not foreign_to(wanted, of_a_chart(good), claims=claims)
+    assert "'https://evil.example/stable'" in foreign_to(wanted, of_a_chart(bad), claims=claims)
+    assert "'https://evil.example/stable'" in foreign_to(
+        wanted, of_a_chart(good, bad), claims=claims
+    )
+    assert "an address that is not known" in foreign_to(
+        wanted, of_a_chart(good, "x y"), claims=claims
+    )
+    assert "stored without a record" in foreign_to(wanted, of_a_chart(), claims=claims)
+
+
 def test_what_third_parties_say_of_an_origin_is_not_believed() -> None:
     claims = dataclasses.replace(CLAIMS, source="ExternalArtifact/flux-system/fleet", verified="")
 
@@ -325,9 +372,17 @@ def test_an_applier_may_take_away_what_it_brought() -> None:
     own, foreign = attempt("DELETE", labels=OWNER), attempt("DELETE")
 
     assert provenance.judge([strict], own, ending, STANDING) == ()
-    assert provenance.judge([strict], own, CLAIMS, STANDING) == ()
+    assert provenance.judge([policy()], own, CLAIMS, STANDING) == ()
     assert provenance.judge([strict], foreign, ending, STANDING)
     assert provenance.judge([strict], attempt("UPDATE", labels=OWNER), ending, STANDING)
+
+
+def test_a_revision_that_may_not_apply_may_not_delete() -> None:
+    strict = policy(origins=[{"source": {"name": "other"}}])
+
+    (found,) = provenance.judge([strict], attempt("DELETE", labels=OWNER), CLAIMS, STANDING)
+
+    assert found.why == "GitRepository/flux-system/fleet is not a source that is admitted"
 
 
 def test_a_refusal_says_what_to_change_instead() -> None:

@@ -112,12 +112,40 @@ def test_kind_that_a_policy_does_not_name_is_refused(kind: str) -> None:
         ({"endpoint": "minio.acme.example", "bucketName": "other"}, False),
         ({"endpoint": "evil.example", "bucketName": "apps"}, False),
         ({"endpoint": "evil.example#", "bucketName": "apps"}, False),
+        ({"endpoint": "minio.acme.example/x/..;", "bucketName": "apps"}, False),
+        ({"endpoint": "minio.acme.example/..", "bucketName": "apps"}, False),
+        ({"endpoint": "minio.acme.example", "bucketName": "apps/..;/other"}, False),
+        # Google's API asks this server for the object v1/b/apps/o in the bucket "storage".
+        ({"endpoint": "minio.acme.example", "bucketName": "apps", "provider": "gcp"}, False),
     ],
 )
 def test_bucket_is_compared_by_endpoint_and_name(spec: Json, *, allowed: bool) -> None:
     entry = {"kind": "Bucket", "urls": ["https://minio.acme.example/apps"]}
 
     assert fields(obj("Bucket", **spec), policy(entry)) == ([] if allowed else ["spec.endpoint"])
+
+
+@pytest.mark.parametrize(
+    ("endpoint", "url"),
+    [
+        ("storage.googleapis.com", "https://storage.googleapis.com/apps"),
+        ("https://STORAGE.googleapis.com:443", "https://storage.googleapis.com/apps"),
+        ("gcs.acme.example:4443", "https://gcs.acme.example:4443/storage/v1/b/apps"),
+        ("googleapis.com.evil.example", "https://googleapis.com.evil.example/storage/v1/b/apps"),
+    ],
+)
+def test_bucket_behind_the_api_of_google_has_the_url_that_is_asked(endpoint: str, url: str) -> None:
+    bucket = obj("Bucket", endpoint=endpoint, bucketName="apps", provider="gcp")
+
+    assert found(bucket, policy({"kind": "Bucket", "urls": [url]})) == []
+
+
+@pytest.mark.parametrize("escape", ["..;", "..;x=y", "%2e%2e;", "..%3b", "%252e%252e", "%u002e"])
+def test_path_that_some_servers_resolve_is_refused(escape: str) -> None:
+    ((field, why),) = found(git(f"https://github.com/acme/{escape}/evil/app"), policy(GIT))
+
+    assert field == "spec.url"
+    assert "cannot be compared" in why
 
 
 def test_registry_without_tls_is_another_url() -> None:

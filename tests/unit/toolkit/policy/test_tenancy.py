@@ -9,7 +9,7 @@ import crds
 from crds import schema
 from toolkit.errors import AccessDeniedError
 from toolkit.objects import Json
-from toolkit.policy import tenancy
+from toolkit.policy import secretrefs, tenancy
 from toolkit.policy.provenance import LABEL as PROVENANCE
 from toolkit.policy.tenancy import REQUIRED, Installation
 
@@ -95,8 +95,8 @@ def test_keys_and_variables_are_borrowed() -> None:
     )
 
     assert borrowed(obj)[1:] == [
-        "spec.decryption.secretRef: get|use secrets team/k",
         "spec.decryption.serviceAccountName: impersonate|use serviceaccounts team/kms",
+        "spec.decryption.secretRef: get|use secrets team/k",
         "spec.postBuild.substituteFrom[1]: get|use secrets team/s",
     ]
 
@@ -130,8 +130,8 @@ def test_a_release_borrows_the_keys_that_it_names() -> None:
     decryption = {"provider": "sops", "secretRef": {"name": "k"}, "serviceAccountName": "kms"}
 
     assert borrowed(helm_release(serviceAccountName="robot", decryption=decryption))[1:] == [
-        "spec.decryption.secretRef: get|use secrets team/k",
         "spec.decryption.serviceAccountName: impersonate|use serviceaccounts team/kms",
+        "spec.decryption.secretRef: get|use secrets team/k",
     ]
 
 
@@ -163,14 +163,79 @@ def test_source_that_names_nobody_at_a_cloud_borrows_the_default_account(
     assert borrowed(secret, LOCKED) == ([] if spared else [default]) + sent
 
 
-@pytest.mark.parametrize("kind", ["GitRepository", "OCIRepository", "Bucket", "HelmRepository"])
-def test_credentials_that_a_source_shows_to_its_server_are_borrowed(kind: str) -> None:
-    spec: Json = {name: {"name": "s"} for name in ("secretRef", "certSecretRef", "proxySecretRef")}
-    spec["sts"] = {"secretRef": {"name": "ldap"}} if kind == "Bucket" else {}
-    obj = {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": kind, "spec": spec}
-    directory = ["spec.sts.secretRef: get|use secrets team/ldap"] if kind == "Bucket" else []
+def bearing(holder: tuple[str, str], path: str) -> Json:
+    """Return an object of a kind that names the Secret ``s`` in one field."""
+    value: Any = {"kind": "Secret", "name": "s"}
+    for part in reversed(path.split(".")):
+        value = {part.removesuffix("[]"): [value] if part.endswith("[]") else value}
+    value["spec"].setdefault("serviceAccountName", "")
+    return {"apiVersion": f"{holder[0]}/v1", "kind": holder[1], **value}
 
-    assert borrowed(obj) == ["spec.secretRef: get|use secrets team/s", *directory]
+
+@pytest.mark.parametrize(
+    "field", secretrefs.SECRETS, ids=lambda field: f"{field.holder[1]}-{field.path}"
+)
+def test_every_secret_that_an_object_names_is_borrowed(field: secretrefs.Field) -> None:
+    found = borrowed(bearing(field.holder, field.path))
+
+    path = field.path.replace("[]", "[0]")
+    assert [each for each in found if " secrets " in each] == [f"{path}: get|use secrets team/s"]
+
+
+def test_a_release_borrows_the_keys_of_signers_where_its_source_is() -> None:
+    chart = {"sourceRef": {"kind": "HelmRepository", "name": "shared", "namespace": "platform"}}
+    obj = helm_release(chart={"spec": {**chart, "verify": {"secretRef": {"name": "s"}}}})
+
+    assert borrowed(obj)[1:] == ["spec.chart.spec.verify.secretRef: get|use secrets platform/s"]
+
+
+def test_many_secrets_of_a_list_are_all_of_the_namespace() -> None:
+    values = [{"kind": "Secret", "name": f"s{number}"} for number in range(65)]
+
+    assert borrowed(helm_release(valuesFrom=values))[1:] == [
+        "spec.valuesFrom: get|use secrets team/"
+    ]
+    assert len(borrowed(helm_release(valuesFrom=values[:64]))) == 65
+
+
+def automation(**ref: str) -> Json:
+    return {
+        "apiVersion": "image.toolkit.fluxcd.io/v1",
+        "kind": "ImageUpdateAutomation",
+        "spec": {"sourceRef": {"kind": "GitRepository", "name": "fleet", **ref}},
+    }
+
+
+def pushed(repository: Json | None) -> list[str]:
+    return [
+        f"{power.field}: {'|'.join(power.verbs)} {power.resource} {power.namespace}/{power.name}"
+        for power in tenancy.pushing(repository, "team", HERE)
+    ]
+
+
+def test_an_automation_borrows_what_its_repository_signs_in_with() -> None:
+    spec: Json = {name: {"name": name} for name in ("secretRef", "proxySecretRef")}
+    spec |= {"verify": {"secretRef": {"name": "signers"}}, "serviceAccountName": "cloud"}
+    repository = {"apiVersion": "source.toolkit.fluxcd.io/v1", "kind": "GitRepository"}
+
+    assert pushed(repository | {"spec": spec}) == [
+        "spec.sourceRef: impersonate|use serviceaccounts team/cloud",
+        "spec.sourceRef: get|use secrets team/secretRef",
+        "spec.sourceRef: get|use secrets team/proxySecretRef",
+    ]
+    assert pushed(repository | {"spec": {}}) == []
+
+
+def test_a_repository_that_is_not_there_yet_may_name_any_secret() -> None:
+    assert pushed(None) == ["spec.sourceRef: get|use secrets team/"]
+
+
+@pytest.mark.parametrize(
+    ("ref", "name"), [({}, "fleet"), ({"namespace": "team"}, "fleet"), ({"namespace": "other"}, "")]
+)
+def test_an_automation_pushes_to_the_repository_that_it_names(ref: Json, name: str) -> None:
+    assert tenancy.pushes_to(automation(**ref), "team") == name
+    assert tenancy.pushes_to(kustomization(), "team") == ""
 
 
 def test_labels_of_all_policies_are_protected() -> None:

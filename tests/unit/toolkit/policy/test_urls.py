@@ -5,6 +5,21 @@ import pytest
 from toolkit.policy import urls
 
 ACME = "https://github.com/acme/**"
+AZURE = "dev.azure.com/acme"
+CODECOMMIT = "https://git-codecommit.us-east-1.amazonaws.com/v1/repos/a"
+ECR = "oci://123.dkr.ecr.eu-west-1.amazonaws.com/a__b/c--d"
+GOOGLE = "https://source.developers.google.com/p/acme.example:fleet/r/a"
+ESCAPES = (
+    *("..", ".", "", "...", "..;", "..;x=y", ".;", ";", ";x=y", "a.", "a..b"),
+    *("%2e%2e", "%2E%2e;", ".%2e", "%2e", "..%3b", "..%3Bx", "%3b", "a%2e"),
+    *("..%20", ".%20.", "..+", "%20", "a%20", "%20a", "..%00", "%00", "%0a", "%09"),
+    *("%252e%252e", "..%252f", "%25", "..%2f", "%2F", "%2f..", "..%5c", "%5C", "..\\", "\\"),
+    *("%u002e%u002e", "%c0%ae%c0%ae", "%c0%af", "%e0%80%ae", "%ff", "%", "%2", "%zz"),
+    *("%EF%BC%8E%EF%BC%8E", "%E2%80%A5", "%EF%BC%8F", "%C2%A5", "%C2%85", "%e2%80%8b", "%C2%B2"),
+    *("\t..", "..\n", "\n", "\u2025", "?", "?x", "#", "%23", "%3f", "(S(x))", "%28S%29"),
+    *("a::$DATA", "%3a%3a$DATA", ",x", "x=y", "'", '"', "|", "^", "`", "<", "{x}", "[x]", "!", "&"),
+)
+"""Parts of a path that some servers read as another path than others do."""
 
 
 @pytest.mark.parametrize(
@@ -16,6 +31,21 @@ ACME = "https://github.com/acme/**"
         ("http://user:pass@git.example:8080/a", "http://git.example:8080/a"),
         ("https://[::1]:8443/a", "https://[::1]:8443/a"),
         ("oci+http://registry.example:80/a", "oci+http://registry.example/a"),
+        ("https://[0:0::1]/a", "https://[::1]/a"),
+        (f"https://acme@{AZURE}/My%20App/_git/a", f"https://{AZURE}/My%20App/_git/a"),
+        (f"https://{AZURE}/Gr%c3%b6%C3%9Fe/_git/a", f"https://{AZURE}/Gr%C3%B6%C3%9Fe/_git/a"),
+        ("ssh://git@ssh.dev.azure.com/v3/a/b%20c/d", "ssh://ssh.dev.azure.com/v3/a/b%20c/d"),
+        ("https://bitbucket.example/scm/~kim/a.git", "https://bitbucket.example/scm/~kim/a.git"),
+        ("https://bitbucket.example/scm/%7ekim/a", "https://bitbucket.example/scm/%7Ekim/a"),
+        ("https://github.com/acme/.github", "https://github.com/acme/.github"),
+        ("https://gitea.example/@acme/a+b_c-d.e.git", "https://gitea.example/@acme/a+b_c-d.e.git"),
+        (GOOGLE, GOOGLE),
+        (CODECOMMIT, CODECOMMIT),
+        (ECR, ECR),
+        ("oci://registry:5000/a", "oci://registry:5000/a"),
+        ("https://acme.blob.core.windows.net/$web", "https://acme.blob.core.windows.net/$web"),
+        ("http://gitea.1team:3000/a", "http://gitea.1team:3000/a"),
+        ("http://10.1.2.3/a", "http://10.1.2.3/a"),
     ],
 )
 def test_a_url_has_one_form(url: str, meant: str) -> None:
@@ -38,6 +68,34 @@ def test_a_url_has_one_form(url: str, meant: str) -> None:
         "https://g\u0131thub.com/acme",
         "https:///acme",
         "https://github.com:port/acme",
+        *(f"https://github.com/acme/{escape}/evil/app" for escape in ESCAPES),
+        *(f"https://github.com/acme/{escape}" for escape in ESCAPES if escape),
+        "https://github.com/acme/app//",
+        "https://github.com/acme/*",
+        "https://github.com./acme",
+        "https://.github.com/acme",
+        "https://git..hub.com/acme",
+        "https://-github.com/acme",
+        "https://github.com:/acme",
+        "https://github.com:0443/acme",
+        "https://github.com:0/acme",
+        "https://github.com:65536/acme",
+        "https://github.com:443:443/acme",
+        "https://github.com:443@evil.example@github.com/acme",
+        "https://user%40@github.com/acme",
+        "https://git;hub.com/acme",
+        "https://github.com\uff0facme/app",
+        "https://github.com/acme/gr\u00f6\u00dfe",
+        "http://2130706433/acme",
+        "http://0x7f000001/acme",
+        "http://127.1/acme",
+        "http://0177.0.0.1/acme",
+        "https://[::1%25eth0]/acme",
+        "https://[::1/acme",
+        "https://[::g]/acme",
+        "//github.com/acme",
+        "https:/github.com/acme",
+        "https:github.com/acme",
         "github.com/acme",
         "git@github.com:acme/app",
         "",
@@ -46,6 +104,26 @@ def test_a_url_has_one_form(url: str, meant: str) -> None:
 def test_a_url_of_two_meanings_has_no_form(url: str) -> None:
     with pytest.raises(urls.UnclearURLError):
         urls.canonical(url)
+
+
+def test_a_url_keeps_its_form() -> None:
+    url = urls.canonical("HTTPS://u@GitHub.com:443/a%c3%b6/My%20App/")
+
+    assert urls.canonical(url) == url
+
+
+@pytest.mark.parametrize(
+    "pattern", ["https://*/acme/**", "https://*.example/a*b/*", "http://10.*/a"]
+)
+def test_a_pattern_has_the_form_of_the_urls_that_it_matches(pattern: str) -> None:
+    assert urls.canonical_pattern(pattern) == pattern
+
+
+@pytest.mark.parametrize("escape", ESCAPES)
+def test_a_recorded_url_must_still_have_one_meaning(escape: str) -> None:
+    assert urls.admits([ACME], "https://github.com/acme/app")
+    assert not urls.admits([ACME], f"https://github.com/acme/{escape}/evil/app")
+    assert not urls.admits([ACME], "")
 
 
 @pytest.mark.parametrize(

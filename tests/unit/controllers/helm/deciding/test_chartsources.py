@@ -36,18 +36,41 @@ def source(**status: Any) -> HelmChart:
     )
 
 
-def condition(kind: str, status: str) -> Json:
+def condition(kind: str, status: str, reason: str = "R") -> Json:
     return {
         "type": kind,
         "status": status,
-        "reason": "R",
+        "reason": reason,
         "message": "the index cannot be fetched",
         "lastTransitionTime": "2026-01-01T00:00:00Z",
     }
 
 
+@pytest.mark.parametrize("reason", ["VerificationError", "AuthenticationFailed", "New"])
+def test_another_namespace_is_not_told_about_secrets(reason: str) -> None:
+    failed = source(conditions=[condition("Stalled", "True", reason)])
+    unseen = source(conditions=[condition("Ready", "False", reason)], observedGeneration=1)
+
+    for found in (failed, unseen):
+        with pytest.raises(WaitingError) as caught:
+            chartsources.artifact("HelmChart", found, reader="tenant")
+        assert str(caught.value) == (
+            "HelmChart 'team/team-app' is not ready: its conditions, in the namespace of the"
+            " source, say why"
+        )
+        with pytest.raises(WaitingError, match="the index cannot be fetched"):
+            chartsources.artifact("HelmChart", found, reader="team")
+
+
+def test_another_namespace_is_told_about_the_chart() -> None:
+    found = source(conditions=[condition("Stalled", "True", "InvalidChartReference")])
+
+    with pytest.raises(WaitingError, match="the index cannot be fetched"):
+        chartsources.artifact("HelmChart", found, reader="tenant")
+
+
 def test_a_ready_source_gives_its_artifact() -> None:
-    found = chartsources.artifact("HelmChart", source(artifact=ARTIFACT))
+    found = chartsources.artifact("HelmChart", source(artifact=ARTIFACT), reader="team")
 
     assert found.revision == "1.0.0"
 
@@ -76,7 +99,7 @@ def test_a_ready_source_gives_its_artifact() -> None:
 )
 def test_a_source_that_is_not_ready_is_waited_for(kind: str, status: Json, why: str) -> None:
     with pytest.raises(WaitingError) as caught:
-        chartsources.artifact(kind, source(**status))
+        chartsources.artifact(kind, source(**status), reader="team")
 
     assert caught.value.reason == "SourceNotReady"
     assert str(caught.value) == f"{kind} 'team/team-app' is not ready: {why}"
@@ -85,7 +108,7 @@ def test_a_source_that_is_not_ready_is_waited_for(kind: str, status: Json, why: 
 def test_an_artifact_of_others_is_ready_when_it_is_there() -> None:
     found = source(observedGeneration=0, artifact=ARTIFACT)
 
-    assert chartsources.artifact("ExternalArtifact", found).digest == DIGEST
+    assert chartsources.artifact("ExternalArtifact", found, reader="team").digest == DIGEST
 
 
 @pytest.mark.parametrize(

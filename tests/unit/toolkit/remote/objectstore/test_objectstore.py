@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from toolkit.remote.objectstore.azure import Azure
 from toolkit.remote.objectstore.dialect import Ask
+from toolkit.remote.objectstore.errors import PlaceError
 from toolkit.remote.objectstore.objectstore import AzureKey, AzureSas, Object, Place, S3Keys
 from toolkit.remote.objectstore.s3 import S3
 from toolkit.remote.objectstore.xml import XmlError, parse
@@ -147,6 +148,27 @@ def test_directories_of_a_hierarchical_account_are_no_objects() -> None:
 
     assert page.objects == (Object(key="a\ufffe", etag="2", size=3),)
     assert page.token == "more"
+
+
+@pytest.mark.parametrize(
+    "endpoint",
+    [
+        "https://s3.eu-west-1.amazonaws.com/acme",
+        "https://OSS-cn-beijing.aliyuncs.com/acme/",
+        "https://storage.googleapis.com:443/acme",
+        "https://acme.blob.core.windows.net/other",
+    ],
+)
+def test_a_path_before_the_bucket_is_refused_where_no_bucket_is_below_a_path(endpoint: str) -> None:
+    with pytest.raises(PlaceError, match="must not have a path"):
+        _ = Place(provider="generic", endpoint=endpoint, bucket="evil").base
+
+
+@pytest.mark.parametrize("endpoint", ["s3.amazonaws.com/", "proxy.example/s3", "127.0.0.1:9/acct"])
+def test_a_path_before_the_bucket_is_kept_elsewhere(endpoint: str) -> None:
+    assert Place(provider="generic", endpoint=endpoint, bucket="b").base.endswith(
+        endpoint.rstrip("/")
+    )
 
 
 def test_a_place_shows_no_secret() -> None:

@@ -79,7 +79,10 @@ def test_keys_and_identities_exclude_each_other() -> None:
     [
         ({}, "has no 'trusted_root.json'"),
         ({"trusted_root.json": b"{}"}, "the trusted root cannot be read"),
-        ({"trusted_root.json": b'{"mediaType": "x"}'}, "of unknown type 'x'"),
+        (
+            {"trusted_root.json": b'{"mediaType": "x"}'},
+            "mediaType of the trusted root is not known",
+        ),
         ({"trusted_root.json": b" " * (2 << 20)}, "larger than"),
     ],
 )

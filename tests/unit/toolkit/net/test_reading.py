@@ -6,9 +6,8 @@ from collections.abc import AsyncIterator
 import pytest
 
 from tests.fakes import virtualtime
-from webhooks import reading
-from webhooks.plugin import DeniedError
-from webhooks.reading import Budget
+from toolkit.net import reading
+from toolkit.net.reading import Budget, NoRoomError, TooLargeError
 
 FAR = 1000.0
 BIG = b"x" * 6
@@ -22,21 +21,25 @@ async def sent(*parts: bytes, end: bool = True) -> AsyncIterator[bytes]:
 
 
 async def held(
-    budget: Budget, parts: AsyncIterator[bytes], until: asyncio.Event | None = None
+    budget: Budget,
+    parts: AsyncIterator[bytes],
+    until: asyncio.Event | None = None,
+    *,
+    flow: str = "",
 ) -> bytes:
-    async with budget.read(parts, announced=None, deadline=FAR) as body:
+    async with budget.read(parts, announced=None, deadline=FAR, flow=flow) as body:
         if until is not None:
             await until.wait()
-        return body
+        return body.data
 
 
-async def whole(budget: Budget, *parts: bytes) -> bytes:
-    return await held(budget, sent(*parts))
+async def whole(budget: Budget, *parts: bytes, flow: str = "") -> bytes:
+    return await held(budget, sent(*parts), flow=flow)
 
 
-async def coming(budget: Budget, *parts: bytes) -> asyncio.Task[bytes]:
+async def coming(budget: Budget, *parts: bytes, flow: str = "") -> asyncio.Task[bytes]:
     """Return a body that has come so far, and does not go on."""
-    task = asyncio.create_task(held(budget, sent(*parts, end=False)))
+    task = asyncio.create_task(held(budget, sent(*parts, end=False), flow=flow))
     await asyncio.sleep(0)
     return task
 
@@ -57,20 +60,17 @@ def test_what_is_announced_counts_for_nothing_but_its_size() -> None:
             task = asyncio.create_task(reader.__aenter__())
             await asyncio.sleep(0)
             assert not task.done()
-        with pytest.raises(DeniedError, match="more than") as refused:
+        with pytest.raises(TooLargeError, match="more than"):
             await ours.read(sent(), announced=9, deadline=FAR).__aenter__()
 
-        assert refused.value.code == 413
         assert await whole(ours, BIG) == BIG
 
     virtualtime.run(scenario)
 
 
 def test_a_body_is_bounded_by_what_comes() -> None:
-    with pytest.raises(DeniedError, match="more than") as refused:
+    with pytest.raises(TooLargeError, match="more than"):
         virtualtime.run(lambda: whole(budget(), b"12345", b"6789"))
-
-    assert refused.value.code == 413
 
 
 def test_who_is_slow_gives_way_to_who_is_not() -> None:
@@ -93,10 +93,9 @@ def test_who_has_just_begun_does_not_give_way() -> None:
         ours = budget()
         other = await coming(ours, BIG)
 
-        with pytest.raises(DeniedError, match="too many bytes") as refused:
+        with pytest.raises(NoRoomError, match="too many bytes"):
             await whole(ours, BIG)
 
-        assert refused.value.code == 429
         assert not other.done()
         other.cancel()
 
@@ -109,7 +108,7 @@ def test_a_body_that_is_reviewed_stays() -> None:
         reviewed = asyncio.create_task(held(ours, sent(BIG), answered))
         await asyncio.sleep(2 * reading.GRACE)
 
-        with pytest.raises(DeniedError, match="too many bytes"):
+        with pytest.raises(NoRoomError, match="too many bytes"):
             await whole(ours, BIG)
 
         answered.set()
@@ -149,5 +148,83 @@ def test_one_that_is_too_slow_for_itself_gives_itself_up() -> None:
             await slow
         answered.set()
         assert await reviewed == b"12345"
+
+    virtualtime.run(scenario)
+
+
+def test_the_flow_that_holds_most_gives_way() -> None:
+    async def scenario() -> None:
+        ours = budget(total=16)
+        little = await coming(ours, b"12", flow="a")
+        much = [await coming(ours, b"1234", flow="b") for _ in range(2)]
+        await coming(ours, b"1", flow="c")
+        await asyncio.sleep(reading.GRACE)
+
+        assert await whole(ours, b"12345", b"6", flow="d") == b"123456"
+        with pytest.raises(TimeoutError):
+            await much[0]
+        assert [each.done() for each in (little, much[1])] == [False, False]
+        little.cancel()
+        much[1].cancel()
+
+    virtualtime.run(scenario)
+
+
+def test_a_flow_leaves_room_for_others() -> None:
+    async def scenario() -> None:
+        ours, answered = budget(total=16), asyncio.Event()
+        many = [
+            asyncio.create_task(held(ours, sent(b"1234"), answered, flow="a")) for _ in range(4)
+        ]
+        await asyncio.sleep(2 * reading.GRACE)
+
+        assert [each.done() for each in many] == [False, False, False, True]
+        with pytest.raises(NoRoomError, match="too many bytes"):
+            await many[3]
+        assert await whole(ours, b"123", flow="b") == b"123"
+        answered.set()
+        assert await asyncio.gather(*many[:3]) == [b"1234"] * 3
+        assert await whole(ours, BIG, flow="a") == BIG
+
+    virtualtime.run(scenario)
+
+
+def test_a_flow_that_is_slow_drops_its_own() -> None:
+    async def scenario() -> None:
+        ours = budget(total=16)
+        other = await coming(ours, b"1", flow="b")
+        slow = [await coming(ours, b"1234", flow="a") for _ in range(2)]
+        await asyncio.sleep(reading.GRACE)
+
+        assert await whole(ours, BIG, flow="a") == BIG
+        with pytest.raises(TimeoutError):
+            await slow[0]
+        assert [each.done() for each in (other, slow[1])] == [False, False]
+        other.cancel()
+        slow[1].cancel()
+
+    virtualtime.run(scenario)
+
+
+def test_a_flow_is_known_from_the_content() -> None:
+    async def scenario() -> None:
+        ours = budget(total=14)
+
+        async def decoded(flow: str, until: asyncio.Event) -> None:
+            async with ours.read(sent(b"123456"), announced=None, deadline=FAR) as body:
+                body.belong(flow)
+                await until.wait()
+
+        answered = asyncio.Event()
+        first = asyncio.create_task(decoded("a", answered))
+        await asyncio.sleep(0)
+        with pytest.raises(NoRoomError, match="of 'a' are held already"):
+            await decoded("a", answered)
+        second = asyncio.create_task(decoded("b", answered))
+        await asyncio.sleep(0)
+        assert not second.done()
+        answered.set()
+        await asyncio.gather(first, second)
+        await decoded("a", answered)
 
     virtualtime.run(scenario)
