@@ -91,8 +91,9 @@ def opted_in(secret: Json | None) -> bool:
 
 def carries(secret: Json) -> bool:
     """Tell whether the Secret holds a document; a look, not a verification."""
-    data = secret.get("data") or {}
-    return CARRIER in data or any(True for _ in objects.documents(secret))
+    data = secret.get("data")
+    carrier = isinstance(data, Mapping) and CARRIER in data
+    return carrier or any(True for _ in objects.documents(secret))
 
 
 def make(document: bytes) -> Json:

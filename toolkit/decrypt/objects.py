@@ -95,15 +95,21 @@ def _open(name: str, raw: bytes, keys: DataKeys) -> bytes:
 
 
 def _values(obj: Json) -> Iterator[tuple[str, bytes]]:
-    for name, value in (obj.get("data") or {}).items():
+    for name, value in _entries(obj, "data"):
         try:
             # kustomize breaks long values into lines
             yield name, base64.b64decode("".join(value.split()), validate=True)
         except (binascii.Error, AttributeError, ValueError):
             continue  # The API server refuses it with a better message.
-    for name, value in (obj.get("stringData") or {}).items():
+    for name, value in _entries(obj, "stringData"):
         if isinstance(value, str):
             yield name, value.encode("utf-8", "replace")
+
+
+def _entries(obj: Json, part: str) -> Iterator[tuple[str, Any]]:
+    """Yield the entries of a mapping; the API server refuses anything else."""
+    values = obj.get(part)
+    yield from values.items() if isinstance(values, Mapping) else ()
 
 
 def _strings(obj: Json) -> Iterator[tuple[str, str]]:

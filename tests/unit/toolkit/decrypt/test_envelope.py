@@ -305,3 +305,13 @@ def test_only_the_exact_label_opts_in(value: str | None) -> None:
 def test_a_key_of_a_service_is_found_by_its_address(recipient: str, wanted: str) -> None:
     assert envelope.same_recipient(recipient, wanted)
     assert not envelope.same_recipient(recipient, f"{wanted}2")
+
+
+@pytest.mark.parametrize("value", [None, 7, True, [], {}])
+def test_value_that_is_no_text_is_no_document(value: Any) -> None:
+    odd = {"apiVersion": "v1", "kind": "Secret", "metadata": {"name": "s"}, "data": {"a": value}}
+
+    assert envelope.stray(odd) is None
+    assert envelope.stray(odd, odd) is None
+    assert not envelope.carries(odd)
+    assert not envelope.carries({**odd, "data": value})
