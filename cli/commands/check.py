@@ -256,7 +256,7 @@ def _finish(found: Sequence[Subject], request: Request, *, shipped: bool) -> Non
         no_cross_namespace_refs=request.blocked, cross_namespace_refs=request.mode
     )
     policy = references.under(lambda namespace: grants.get(namespace, ()), rules)
-    findings = judge.Judge(policy=policy).judge(found)
+    findings = session.run_offline(judge.judge(policy, found))
     told = report.Report(checked=len(found), findings=findings, grants=judge.remedy(findings))
     if request.fix != "-":
         click.echo(told.render(request.fmt), nl=False)

@@ -35,7 +35,6 @@ from controllers.notification.receiving.request import Hook, RefusedError
 from crds.image import AlphabeticalPolicy, ImagePolicyChoice, SemVerPolicy, TagFilter
 from crds.notification_receiver import Receiver
 from toolkit import regexp, untrusted
-from toolkit.apply.expressions import Expression
 from toolkit.apply.selector import Selector
 from toolkit.artifact import archive, tarball
 from toolkit.artifact.ignore import Ignore
@@ -44,6 +43,9 @@ from toolkit.decrypt import age, sops
 from toolkit.decrypt.formats import jsonfile, yamlfile
 from toolkit.decrypt.kms import assertions, logins
 from toolkit.errors import PenstockError
+from toolkit.expressions import evaluator
+from toolkit.expressions.evaluator import Case, Step
+from toolkit.expressions.expression import Expression
 from toolkit.kube import config
 from toolkit.policy import imagereference, tags
 from toolkit.release import digest, record, setting
@@ -137,7 +139,21 @@ def _login(data: bytes) -> object:
 
 
 def _expression(data: bytes) -> object:
-    return Expression(_text(data)).holds({"self": {"a": [1, "b"]}, "dep": {}, "object": {}})
+    """Evaluate in a worker, as products do; the worker may die of it."""
+    expression = Expression(text=_text(data), result="")
+    case = Case(
+        given={"self": {"a": [1, "b"]}, "dep": {}, "object": {}},
+        steps=[Step(expression=expression)],
+    )
+
+    async def main() -> object:
+        evaluates = evaluator.start()
+        try:
+            return await evaluates.evaluate("fuzz", [case])
+        finally:
+            await evaluates.close()
+
+    return asyncio.run(main())
 
 
 def _pattern(data: bytes) -> object:

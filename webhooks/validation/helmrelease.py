@@ -284,4 +284,5 @@ CHECKS: Final = Checks(
         *("spec.chart.spec.sourceRef.namespace", "spec.chartRef.namespace"),
         "spec.dependsOn[].namespace",
     ),
+    judged=(expressions.JUDGED,),
 )
