@@ -189,7 +189,7 @@ async def test_a_body_that_is_nested_or_strange_is_refused(kind: str, body: byte
         ({"secretRef": {"name": "other"}}, 503, "cannot be read"),
         ({"token": b"", "written": b""}, 503, "has no token"),
         ({"written": b"an older one"}, 404, "older token"),
-        ({"resourceFilter": "req.("}, 503, "an expression of the Receiver"),
+        ({"resourceFilter": "req.("}, 503, "the filters of the Receiver"),
     ],
 )
 async def test_a_receiver_that_cannot_be_used_says_why(
