@@ -3,6 +3,7 @@ package main
 import (
 	"penstock.dev/engine/internal/age"
 	"penstock.dev/engine/internal/call"
+	"penstock.dev/engine/internal/cel"
 	"penstock.dev/engine/internal/images"
 	"penstock.dev/engine/internal/kustomize"
 	"penstock.dev/engine/internal/notation"
@@ -14,6 +15,8 @@ import (
 // operations_helm.go.
 var operations = call.Operations{
 	"age.open":            age.Open,            // data keys are opened with post-quantum identities
+	"cel.check":           cel.Check,           // expressions are refused, or may be evaluated
+	"cel.evaluate":        cel.Evaluate,        // expressions get values, within one budget
 	"images.message":      images.Message,      // changes become the message of a commit
 	"images.set":          images.Set,          // files get the images that policies chose
 	"kustomize.build":     kustomize.Build,     // a tree of manifests becomes a list of objects

@@ -14,6 +14,8 @@ from typing import Any, Protocol, TypeVar
 from toolkit.artifact import scratch
 from toolkit.decrypt import engine as decrypting
 from toolkit.decrypt.engine import EngineKeys
+from toolkit.expressions import evaluator
+from toolkit.expressions.evaluator import Evaluator
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.later import Later
@@ -95,6 +97,9 @@ class Services:
     engine: Callable[[], WorkerPool]
     """Returns the engine's workers, which start with their first work; to be called from
     ``make``."""
+    evaluates: Callable[[], Evaluator]
+    """Compiles CEL expressions, in workers that start with the first; to be called from ``make``.
+    """
     verifications: Callable[[], Verifications]
     """Verifies with them; to be called from ``make``."""
     run: Callable[[Callable[[], Awaitable[None]]], None]
@@ -181,6 +186,7 @@ async def start(manager: Manager, options: Options) -> Services:
         cloud=Cloud(http, cache=credentials),
         keys=functools.cache(functools.partial(_keys, manager)),
         engine=pool,
+        evaluates=functools.cache(functools.partial(_evaluates, manager)),
         verifications=functools.cache(
             functools.partial(_verifications, manager, http, directory, pool)
         ),
@@ -198,6 +204,12 @@ def _engine(manager: Manager) -> WorkerPool:
     pool = calls.start(size=cores.available())
     manager.until_end.push_async_callback(pool.close)
     return pool
+
+
+def _evaluates(manager: Manager) -> Evaluator:
+    made = evaluator.start()
+    manager.until_end.push_async_callback(made.close)
+    return made
 
 
 def _verifications(

@@ -243,9 +243,9 @@ def _refs(listed: _Inventory | None) -> tuple[tuple[ObjectRef, ...], str]:
 
 
 def _rules(specs: list[dict[str, str]]) -> tuple[Rule, ...]:
-    """Compile ``spec.healthCheckExprs``; the controller reports invalid expressions."""
+    """Read ``spec.healthCheckExprs``; the controller reports invalid expressions."""
     try:
-        return health.compile_rules(specs)
+        return health.rules_of(specs)
     except (StalledError, KeyError):
         return ()
 

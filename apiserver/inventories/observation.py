@@ -6,16 +6,16 @@ A kind that may not be watched, or is not served, is not a failure: its objects 
 ``reason`` says why. The watch is tried again from time to time, because permissions and kinds
 change.
 
-Tenants write health expressions. The expressions share a budget of processor time. Objects beyond
-the budget are judged later, one at a time.
+Tenants write health expressions. A worker process evaluates them (``toolkit.apply.judging``), and
+rests for most of the time.
 """
 
 import asyncio
 import logging
 import sys
-import time
 from collections import Counter
 from collections.abc import Callable, Iterable
+from dataclasses import replace
 from typing import Final, Protocol
 
 import msgspec
@@ -23,13 +23,15 @@ import msgspec
 from apiserver.inventories.appliers import Applier
 from apiserver.inventories.drift import Observed
 from apiserver.inventories.rows import UNREAD
-from toolkit.apply import fields, health, ownership
-from toolkit.apply.health import Rule
+from toolkit.apply import fields, health, ownership, projection
+from toolkit.apply.health import Health, Rule
+from toolkit.apply.judging import Judging
 from toolkit.apply.order import GroupKind, Identity
 from toolkit.apply.ownership import Owner
-from toolkit.apply.projection import Projector, rule_key
+from toolkit.apply.projection import Projector, rule_for
 from toolkit.apply.watches import Scope, Watch, Watches
 from toolkit.errors import PenstockError
+from toolkit.expressions.evaluator import Evaluates
 from toolkit.kube import errors
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change, Informer
@@ -42,8 +44,7 @@ RulesOf = Callable[[ObjectKey | None], tuple[Rule, ...]]
 _EVERYBODY: Final = ObjectKey("", "inventories")
 _LOOK_SECONDS: Final = 1.0
 _READ_SECONDS: Final = 10.0
-_JUDGED_SECONDS: Final = 0.2
-"""Processor time for expressions, per second of the process."""
+_NAMED: Final = ("name", "namespace")
 _decode: Final = msgspec.json.Decoder()
 
 
@@ -63,25 +64,6 @@ class Told(Protocol):
         """Look at all objects of a kind again: its watch works now, or no longer does."""
 
 
-class Budget:
-    """Processor time for tenants' expressions, so much for each second."""
-
-    def __init__(self, seconds: float = _JUDGED_SECONDS) -> None:
-        self._seconds = seconds
-        self._second = 0
-        self._spent = 0.0
-
-    def left(self, now: float) -> bool:
-        """Tell whether this second has some left."""
-        if int(now) != self._second:
-            self._second, self._spent = int(now), 0.0
-        return self._spent < self._seconds
-
-    def spend(self, seconds: float) -> None:
-        """Count used time."""
-        self._spent += seconds
-
-
 class Observation:
     """The watches of one kind of applier, on the cluster that we run on."""
 
@@ -92,19 +74,18 @@ class Observation:
         told: Told,
         *,
         rules_of: RulesOf,
-        monotonic: Callable[[], float] = time.monotonic,
+        evaluates: Evaluates,
     ) -> None:
         self._api = api
         self._applier = applier
         self._told = told
         self._rules_of = rules_of
-        self._monotonic = monotonic
         self._watches: Watches[Observed] = Watches(self._open)
         self._listed: Counter[GroupVersionKind] = Counter()
         self._stale = False
         self._last: dict[GroupKind, tuple[Watch[Observed], str]] = {}
         """The watch of each kind at the last look, and why it did not observe."""
-        self._budget = Budget()
+        self._judging: Judging[Observed] = Judging(evaluates, self._judged)
         self._later: dict[Identity, ObjectRef] = {}
         self._busy = False
         self._wake = asyncio.Event()
@@ -115,6 +96,7 @@ class Observation:
             group.create_task(self._watches.run())
             group.create_task(self._look())
             group.create_task(self._read())
+            group.create_task(self._judging.run())
 
     def list(self, refs: Iterable[ObjectRef]) -> None:
         """Count the objects that an inventory lists from now on."""
@@ -152,8 +134,12 @@ class Observation:
     def read_later(self, ref: ObjectRef) -> None:
         """Read an object by itself.
 
-        For one that was not judged by its owner's expressions, and for one that no watch shows.
+        For one that was not judged by its owner's expressions, and for one that no watch shows. One
+        that is being judged is not read.
         """
+        seen = self.find(ref)
+        if seen and seen.live.owner and self._judging.awaits(seen.live.owner, ref.identity):
+            return
         self._later[ref.identity] = ref
         self._wake.set()
 
@@ -168,7 +154,7 @@ class Observation:
     @property
     def reading(self) -> bool:
         """Tell whether objects are yet to be read by themselves."""
-        return bool(self._later) or self._busy
+        return bool(self._later) or self._busy or self._judging.busy
 
     def look(self) -> None:
         """Find out which kinds are observed; ``run`` does so every second.
@@ -231,15 +217,25 @@ class Observation:
         return await self._api.request("GET", path, headers={"Accept": accept})
 
     def _project(self, gvk: GroupVersionKind, obj: Json) -> Observed:
-        """Return the cached part of an object; expressions use up the budget."""
-        started = self._monotonic()
-        found = project(gvk, obj, self._applier, self._affordable)
-        if found.live.rule:
-            self._budget.spend(self._monotonic() - started)
+        """Return the cached part of an object, and have it judged if a rule is for it."""
+        found = project(gvk, obj, self._applier)
+        owner = found.live.owner
+        rule = rule_for(self._rules_of(owner), gvk) if owner else None
+        if owner and rule and not found.live.settled:
+            name, namespace = (str(dig(obj, "metadata", key, default="")) for key in _NAMED)
+            named = {**obj, "apiVersion": gvk.api_version, "kind": gvk.kind}
+            ref = ObjectRef(gvk, namespace, name)
+            self._judging.judge(owner, ref, found, rule, named)
         return found
 
-    def _affordable(self, owner: ObjectKey | None) -> tuple[Rule, ...]:
-        return self._rules_of(owner) if self._budget.left(self._monotonic()) else ()
+    def _judged(
+        self, owner: ObjectKey, ref: ObjectRef, seen: Observed, rule: Rule, found: Health
+    ) -> None:
+        latest = self.find(ref)
+        same = latest and latest.live.resource_version == seen.live.resource_version
+        if same and owner == seen.live.owner:
+            live = replace(seen.live, health=found, rule=rule.key)
+            self._told.seen(ref, replace(seen, live=live), gap=True)
 
     async def _read(self) -> None:
         """Read the objects that no watch shows, one after the other."""
@@ -247,8 +243,6 @@ class Observation:
             await self._wake.wait()
             self._wake.clear()
             while self._later:
-                if not self._budget.left(self._monotonic()):
-                    await asyncio.sleep(_LOOK_SECONDS)
                 _, ref = self._later.popitem()
                 self._busy = True
                 await self._read_one(ref)
@@ -280,9 +274,9 @@ _SECRETIVE: Final = frozenset({GroupVersionKind("", "v1", "Secret")})
 _METADATA: Final = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1"
 
 
-def project(gvk: GroupVersionKind, obj: Json, applier: Applier, rules_of: RulesOf) -> Observed:
+def project(gvk: GroupVersionKind, obj: Json, applier: Applier) -> Observed:
     """Return the cached part of an object of this kind; items of lists have no kind themselves."""
-    projector = Projector(gvk=gvk, manager=applier.manager, group=applier.group, rules_of=rules_of)
+    projector = Projector(gvk=gvk, manager=applier.manager, group=applier.group)
     # metadata alone come as a kind of their own
     named = {**obj, "apiVersion": gvk.api_version, "kind": gvk.kind}
     live = projector.project(named)
@@ -306,7 +300,7 @@ def project(gvk: GroupVersionKind, obj: Json, applier: Applier, rules_of: RulesO
 
 def judged(ref: ObjectRef, seen: Observed, rules: tuple[Rule, ...]) -> bool:
     """Tell whether an object was judged by these rules."""
-    return seen.live.rule == rule_key(rules, ref.gvk)
+    return projection.judged(seen.live, rules, ref.gvk)
 
 
 def _sole(obj: Json, entry: Json, owned: Json) -> str:

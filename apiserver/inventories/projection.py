@@ -6,7 +6,6 @@ second at most, for any rate of changes.
 """
 
 import asyncio
-import time
 from collections.abc import AsyncIterator, Callable
 from dataclasses import replace
 from typing import Final, Protocol
@@ -19,6 +18,7 @@ from apiserver.inventories.observation import Observation, judged
 from apiserver.inventories.rows import Row, Tracked
 from toolkit.apply.health import Rule
 from toolkit.apply.order import GroupKind, Identity
+from toolkit.expressions.evaluator import Evaluates
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change
 from toolkit.multimap import MultiMap
@@ -51,12 +51,12 @@ class Inventories:
         applier: Applier,
         view: View,
         *,
-        monotonic: Callable[[], float] = time.monotonic,
+        evaluates: Evaluates,
     ) -> None:
         self._applier = applier
         self._view = view
         self.observation = Observation(
-            api, applier, self, rules_of=self._rules, monotonic=monotonic
+            api, applier, self, rules_of=self._rules, evaluates=evaluates
         )
         self._inventories: dict[ObjectKey, Inventory] = {}
         self._tracked: dict[Identity, Tracked] = {}

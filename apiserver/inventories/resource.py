@@ -26,6 +26,7 @@ from apiserver.inventories.tree import Tree
 from apiserver.resource import Parameter, Resource, Subresource
 from apiserver.view import View
 from apiserver.watches import Part, Watches
+from toolkit.expressions import evaluator
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
@@ -66,12 +67,19 @@ NAMESPACE_PERMISSIONS: Final = owntoken.PERMISSIONS
 _PATIENCE: Final = 20.0
 """Timeout in seconds for the first look at applied objects; missing ones are then unobserved."""
 _LOOK: Final = 0.05
+_SHARE: Final = 0.2
+"""The part of one processor that tenants' expressions may have."""
 
 
 def inventories(manager: Manager, options: Options, watches: Watches) -> Resource:
     """Wire the resource into the manager."""
     view = View(kind=KIND, api_version=API_VERSION, tag=secrets.randbelow(1000))
-    several = {applier: Inventories(manager.client, applier, view) for applier in APPLIERS}
+    evaluates = evaluator.start(share=_SHARE)
+    manager.until_end.push_async_callback(evaluates.close)
+    several = {
+        applier: Inventories(manager.client, applier, view, evaluates=evaluates)
+        for applier in APPLIERS
+    }
     parts = [_follow(watches, *each, view) for each in several.items()]
     known = Kinds(several)
     manager.add_service(known.run)

@@ -5,6 +5,7 @@ object in an old version is judged in the stored one, as in the gate. Rules that
 permissions of a user, or on policies of a cluster, are left out.
 """
 
+import contextlib
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -17,13 +18,15 @@ from cli.check.subjects import Subject
 from crds import KINDS, REFERENCE_GRANT
 from crds.conversion import ConversionError, Converter
 from crds.policy_referencegrant import ReferenceGrant
+from toolkit.expressions import evaluator
+from toolkit.native import calls
 from toolkit.objects import Json, ObjectRef, gvk_of
 from toolkit.policy import references, remedies
 from toolkit.policy.references import BlockedError, References
 from webhooks.validation import circles, verdict
-from webhooks.validation.admission import BY_KIND
+from webhooks.validation.admission import BY_KIND, judged
 from webhooks.validation.circles import Seen, Waiter
-from webhooks.validation.rule import Checks
+from webhooks.validation.rule import Checks, Judges
 
 _CONVERTER: Final = Converter(KINDS)
 _INDEX: Final = re.compile(r"\[\d+\]")
@@ -60,7 +63,7 @@ class Judge:
     policy: References
 
     def judge(self, found: Sequence[Subject]) -> list[Finding]:
-        """Return the findings for these objects, in their order."""
+        """Return the findings for these objects, in their order, except those of the engine."""
         stored = [_stored(subject) for subject in found]
         waiting = _waiting(stored)
         return [
@@ -87,6 +90,23 @@ class Judge:
 
 _GRANT: Final = f"apply the ReferenceGrant, see {remedies.PAGE}"
 _BLOCKED: Final = f"refer to an object of the own namespace, see {remedies.LOCKED_PAGE}"
+
+
+async def judge(policy: References, found: Sequence[Subject]) -> list[Finding]:
+    """Return the findings for these objects, in their order.
+
+    Workers of the engine start only if a text needs them.
+    """
+    findings = Judge(policy=policy).judge(found)
+    async with contextlib.AsyncExitStack() as stack:
+        engine, evaluates = calls.start(size=1), evaluator.start()
+        stack.push_async_callback(engine.close)
+        stack.push_async_callback(evaluates.close)
+        judges = Judges(engine=engine, evaluates=evaluates)
+        for subject in found:
+            findings += await _judged(_stored(subject), judges)
+    order = {id(subject): number for number, subject in enumerate(found)}
+    return sorted(findings, key=lambda each: order[id(each.subject)])
 
 
 def granted(found: Iterable[Subject], shipped: Iterable[Json]) -> dict[str, list[ReferenceGrant]]:
@@ -165,14 +185,26 @@ def _validated(stored: _Stored, waiting: Mapping[Waiter, Seen]) -> Iterator[Find
         bare = replace(checks, names=(), namespaces=(), patterns=(), selectors=())
         found = verdict.findings(bare, stored.obj)
     for each in found:
-        yield Finding(
-            subject=subject,
-            field=each.fault.field,
-            rule=each.rule.name,
-            message=each.fault.shown.removeprefix(each.fault.field).removeprefix(": ").strip(),
-            remedy=each.rule.remedy,
-            refused=each.rule.refuses,
-        )
+        yield _shown(subject, each)
+
+
+async def _judged(stored: _Stored, judges: Judges) -> list[Finding]:
+    """Return the findings about texts that the engine parses, if the object fits its schema."""
+    if stored.obj is None or not stored.fits:
+        return []
+    found = await judged(judges, stored.checks, stored.obj)
+    return [_shown(stored.subject, each) for each in found]
+
+
+def _shown(subject: Subject, each: verdict.Finding) -> Finding:
+    return Finding(
+        subject=subject,
+        field=each.fault.field,
+        rule=each.rule.name,
+        message=each.fault.shown.removeprefix(each.fault.field).removeprefix(": ").strip(),
+        remedy=each.rule.remedy,
+        refused=each.rule.refuses,
+    )
 
 
 def _misnamed(subject: Subject, obj: Json) -> Iterator[Finding]:

@@ -293,7 +293,7 @@ def _finish(read: _Read, request: Request) -> None:
         no_cross_namespace_refs=request.blocked, cross_namespace_refs=request.mode
     )
     policy = references.under(lambda namespace: grants.get(namespace, ()), rules)
-    findings = judge.Judge(policy=policy).judge(found)
+    findings = session.run_offline(judge.judge(policy, found))
     told = report.Report(
         checked=len(found),
         findings=findings,

@@ -22,9 +22,13 @@ from apiserver.inventories.rows import Row, Tracked
 from cli import errors
 from cli.trees import entering
 from crds import misfits
-from toolkit.apply import bounded
+from toolkit.apply import bounded, health
+from toolkit.apply.health import Rule
 from toolkit.apply.order import Identity
+from toolkit.apply.projection import rule_for
 from toolkit.errors import PenstockError
+from toolkit.expressions import evaluator
+from toolkit.expressions.evaluator import Case
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, NotFoundError
 from toolkit.kube.remote import RemoteClients
@@ -129,6 +133,7 @@ class _Reading:
     applied: Applied
     tracked: dict[Identity, Tracked] = field(default_factory=dict)
     reasons: dict[Identity, str] = field(default_factory=dict)
+    cases: dict[Identity, tuple[Rule, Case]] = field(default_factory=dict)
 
     def shown(self, identity: Identity) -> tuple[Tracked, Row]:
         """Return an object and its row."""
@@ -152,6 +157,7 @@ class _Reading:
             for identity, each in self.tracked.items()
             if each.seen is None and identity not in self.reasons
         )
+        await self._judge()
 
     async def _list(self, place: tuple[GroupVersionKind, str]) -> None:
         gvk, namespace = place
@@ -195,4 +201,31 @@ class _Reading:
             tracked.take(seen)
 
     def _projected(self, gvk: GroupVersionKind, obj: Json) -> Observed:
-        return project(gvk, obj, self.applier, lambda _: self.applied.rules)
+        found = project(gvk, obj, self.applier)
+        rule = rule_for(self.applied.rules, gvk)
+        key = key_of(obj)
+        if rule and not found.live.settled:
+            named = {**obj, "apiVersion": gvk.api_version, "kind": gvk.kind}
+            identity = ObjectRef(gvk, key.namespace, key.name).identity
+            self.cases[identity] = (rule, health.case(rule, named))
+        return found
+
+    async def _judge(self) -> None:
+        """Judge the objects for which the applier has expressions, by a worker of the engine."""
+        if not self.cases:
+            return
+        evaluates = evaluator.start()
+        try:
+            cases = [case for _, case in self.cases.values()]
+            outcomes = await evaluates.evaluate(self.applied.key.namespace, cases)
+        except PenstockError as exc:
+            reason = f"the health expressions cannot be evaluated: {exc}"
+            self.reasons |= dict.fromkeys(self.cases, reason)
+            return
+        finally:
+            await evaluates.close()
+        for (identity, (rule, _)), found in zip(self.cases.items(), outcomes, strict=True):
+            tracked = self.tracked[identity]
+            if seen := tracked.seen:
+                live = replace(seen.live, health=health.judged(rule, found), rule=rule.key)
+                tracked.take(replace(seen, live=live))

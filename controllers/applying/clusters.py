@@ -18,6 +18,7 @@ from toolkit.apply.clock import ServerClock
 from toolkit.apply.live import LiveSet
 from toolkit.apply.pace import Pace
 from toolkit.apply.wait import Waits
+from toolkit.expressions.evaluator import Evaluates
 from toolkit.kube.client import Client
 from toolkit.kube.remote import RemoteClients
 from toolkit.objects import ObjectKey, ObjectRef
@@ -65,14 +66,22 @@ class Clusters:
     recognized by the owner labels of ``group`` and the fields of the field manager ``manager``.
     """
 
-    def __init__(
-        self, own: Client, remotes: RemoteClients, enqueue: Enqueue, *, group: str, manager: str
+    def __init__(  # noqa: PLR0913 - the parts
+        self,
+        own: Client,
+        remotes: RemoteClients,
+        enqueue: Enqueue,
+        *,
+        group: str,
+        manager: str,
+        evaluates: Evaluates,
     ) -> None:
         self._remotes = remotes
         self._enqueue = enqueue
         self._own = own
         self._labels = group
         self._manager = manager
+        self._evaluates = evaluates
         self._open: dict[Client, Cluster] = {}
         self._numbers = count()
         self._group: asyncio.TaskGroup | None = None
@@ -146,6 +155,7 @@ class Clusters:
             client,
             group=self._labels,
             manager=self._manager,
+            evaluates=self._evaluates,
             on_drift=drifted,
             on_health=health_changed,
             on_gone=gone,

@@ -1,6 +1,6 @@
 """Whether the objects in ``spec.dependsOn`` are ready, so that an applier may proceed."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Any, Final, Protocol
@@ -12,8 +12,13 @@ from controllers.applying.applier import Applier, Applying
 from crds import HELM_RELEASE, KUSTOMIZATION
 from crds.kind import Kind
 from crds.meta import Conditions
-from toolkit.apply import expressions
-from toolkit.errors import Told, WaitingError
+from toolkit.apply import health
+from toolkit.apply.health import Rule
+from toolkit.errors import StalledError, Told, WaitingError
+from toolkit.expressions import evaluator
+from toolkit.expressions import expression as expressions
+from toolkit.expressions.evaluator import Case, Evaluates, Step
+from toolkit.expressions.expression import Expression
 from toolkit.kube import caches
 from toolkit.kube.informer import Informer
 from toolkit.kube.later import Later
@@ -102,18 +107,29 @@ def references(obj: Dependent) -> Iterator[tuple[Dependency, ObjectRef]]:
         yield dependency, ObjectRef(KINDS[dependency.kind], namespace, dependency.name)
 
 
-def compile_expressions(obj: Dependent) -> None:
-    """Compile every ``readyExpr``.
+def ready_expressions(obj: Dependent) -> dict[str, Expression]:
+    """Return every ``readyExpr`` by its field.
 
     Raises:
-        StalledError: an expression does not compile, or there are too many expressions or
-            dependencies.
+        StalledError: there are too many expressions or dependencies.
     """
     counts.require_few("spec.dependsOn", obj.spec.depends_on, counts.DEPENDENCIES)
     expressions.require_few(each.ready_expr for each in obj.spec.depends_on)
-    for dependency in obj.spec.depends_on:
-        if dependency.ready_expr:
-            expressions.ready_expression(dependency.ready_expr)
+    return {
+        f"spec.dependsOn[{number}].readyExpr": _expression(dependency)
+        for number, dependency in enumerate(obj.spec.depends_on)
+        if dependency.ready_expr
+    }
+
+
+async def require_expressions(evaluates: Evaluates, obj: Dependent, rules: Iterable[Rule]) -> None:
+    """Require that every expression of an applier can be evaluated: dependencies, health rules.
+
+    Raises:
+        StalledError: an expression is invalid, or there are too many expressions or dependencies.
+    """
+    asked = {**ready_expressions(obj), **dict(health.named(rules))}
+    await evaluator.require_valid(evaluates, obj.metadata.namespace, asked)
 
 
 def progress(obj: Dependent) -> tuple[object, ...]:
@@ -140,6 +156,7 @@ class Gate:
 
     lookups: Mapping[GroupVersionKind, Lookup]
     policy: References
+    evaluates: Evaluates
     later: Sequence[Later[Dependent]] = ()
 
     async def known(self, obj: Dependent) -> None:
@@ -152,7 +169,7 @@ class Gate:
         kinds = {target.gvk for _, target in references(obj)}
         await caches.attempted(*(cache for cache in self.later if cache.gvk in kinds))
 
-    def require_ready(self, obj: Dependent, *, current: Callable[[Dependent], bool]) -> None:
+    async def require_ready(self, obj: Dependent, *, current: Callable[[Dependent], bool]) -> None:
         """Require that every dependency is ready.
 
         ``current`` tells whether a ready dependency has applied the revision that ``obj`` is about
@@ -162,15 +179,48 @@ class Gate:
             WaitingError: a dependency is missing or not ready.
             AccessDeniedError: a ``readyExpr`` reads an object in another namespace without a grant
                 there, or a flag forbids all references to other namespaces.
+            StalledError: a ``readyExpr`` costs too much, or does not yield a bool.
         """
         holder = applier.ref_to(obj)
+        found: list[tuple[Dependency, ObjectRef, Dependent | None]] = []
         for dependency, target in references(obj):
             self.policy.require(holder, target, reads=bool(dependency.ready_expr))
-            other = self.lookups[target.gvk](target.key)
-            why = _unready(obj, other, dependency, current) if other else self._missing(target.gvk)
+            found.append((dependency, target, self.lookups[target.gvk](target.key)))
+        met = await self._evaluated(obj, found)
+        for dependency, target, other in found:
+            if other is None:
+                why = self._missing(target.gvk)
+            elif dependency.ready_expr:
+                why = "" if met.pop(0) else "is not ready according to readyExpr eval"
+            else:
+                why = _unready(other, current)
             if why:
                 shown = self.policy.denial(holder, target) is None
                 raise _waiting(target.key, why if shown else _UNREADY)
+
+    async def _evaluated(
+        self,
+        obj: Dependent,
+        found: Sequence[tuple[Dependency, ObjectRef, Dependent | None]],
+    ) -> list[bool]:
+        """Evaluate the ``readyExpr`` of each dependency that exists, all within one budget."""
+        asked = [(each, other) for each, _, other in found if each.ready_expr and other]
+        if not asked:
+            return []
+        cases = [
+            Case(given={"dep": other}, steps=(Step(expression=_expression(each)),))
+            for each, other in asked
+        ]
+        try:
+            outcomes = await self.evaluates.evaluate(
+                obj.metadata.namespace, cases, shared={"self": obj}
+            )
+            return [
+                expressions.holds(_expression(each), outcome)
+                for (each, _), (outcome,) in zip(asked, outcomes, strict=True)
+            ]
+        except StalledError as exc:
+            raise exc.within("spec.dependsOn[].readyExpr") from exc
 
     def _missing(self, gvk: GroupVersionKind) -> str:
         unread = any(cache.gvk == gvk and not cache.synced for cache in self.later)
@@ -180,20 +230,18 @@ class Gate:
 _UNREADY: Final = "is not ready"
 
 
-def _unready(
-    obj: Dependent, other: Dependent, dependency: Dependency, current: Callable[[Dependent], bool]
-) -> str:
-    """Return why a dependency is not ready; empty if it is ready."""
-    if dependency.ready_expr:
-        holds = expressions.ready_expression(dependency.ready_expr)
-        ready = holds(msgspec.to_builtins(obj), msgspec.to_builtins(other))
-        return "" if ready else "is not ready according to readyExpr eval"
+def _unready(other: Dependent, current: Callable[[Dependent], bool]) -> str:
+    """Return why a dependency without ``readyExpr`` is not ready; empty if it is ready."""
     status = other.status
     if status.observed_generation != other.metadata.generation:
         return _UNREADY
     if not any(c.type == "Ready" and c.status == "True" for c in status.conditions):
         return _UNREADY
     return "" if current(other) else "revision is not up to date"
+
+
+def _expression(dependency: Dependency) -> Expression:
+    return Expression(text=dependency.ready_expr, variables=("self", "dep"))
 
 
 def _waiting(key: ObjectKey, why: str) -> WaitingError:

@@ -81,6 +81,7 @@ class Watched:
         return Gate(
             lookups={own: wiring.lookup, self.others.gvk: self.others.get},
             policy=self.references,
+            evaluates=wiring.evaluates,
             later=(self.others,),
         )
 

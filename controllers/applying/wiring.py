@@ -13,6 +13,8 @@ from crds.kind import Kind
 from crds.kustomize import Kustomization
 from toolkit.artifact.fetch import Fetcher
 from toolkit.events import Recorder
+from toolkit.expressions import evaluator
+from toolkit.expressions.evaluator import Evaluates
 from toolkit.kube.controller import Controller, Outcome, Reconciliation
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
@@ -40,6 +42,7 @@ class Wiring(Generic[T]):
         account: str,
         field_manager: str,
         ways: outside.Outside,
+        evaluates: Evaluates,
     ) -> None:
         self.manager = manager
         self.options = options
@@ -57,8 +60,14 @@ class Wiring(Generic[T]):
         )
         self.identities = Identities.of(kind.kind, manager, options, self.remotes)
         self.clusters = Clusters(
-            manager.client, self.remotes, self.enqueue, group=kind.group, manager=field_manager
+            manager.client,
+            self.remotes,
+            self.enqueue,
+            group=kind.group,
+            manager=field_manager,
+            evaluates=evaluates,
         )
+        self.evaluates = evaluates
         self.account = account
         self._field_manager = field_manager
         self._controller: Controller[T] | None = None
@@ -79,7 +88,17 @@ class Wiring(Generic[T]):
         applied objects.
         """
         ways = await outside.connect(manager, options)
-        return cls(manager, options, kind, account=account, field_manager=field_manager, ways=ways)
+        evaluates = evaluator.start()
+        manager.until_end.push_async_callback(evaluates.close)
+        return cls(
+            manager,
+            options,
+            kind,
+            account=account,
+            field_manager=field_manager,
+            ways=ways,
+            evaluates=evaluates,
+        )
 
     async def fetcher(self, directory: Path) -> Fetcher:
         """Return the fetcher, which extracts artifacts below ``directory``."""

@@ -82,8 +82,8 @@ class KustomizationReconciler:
         await self.known()
         grants.tell(rec, self.gate.policy)
         self.accounts.require(obj)
-        rules = health.compile_rules(msgspec.to_builtins(obj.spec.health_check_exprs))
-        dependencies.compile_expressions(obj)
+        rules = health.rules_of(msgspec.to_builtins(obj.spec.health_check_exprs))
+        await dependencies.require_expressions(self.gate.evaluates, obj, rules)
         sources = self.sources.resolve(obj)
         rec.revision = sources.revision
         rec.about = self.identities.about(obj, sources.origin)
@@ -91,7 +91,7 @@ class KustomizationReconciler:
             rec.about["originRevision"] = sources.origin_revision
         current = functools.partial(self.sources.current, obj, sources)
         await self.gate.known(obj)
-        self.gate.require_ready(obj, current=current)
+        await self.gate.require_ready(obj, current=current)
         try:
             return await self._proceed(rec, sources, rules)
         except PenstockError as error:

@@ -32,6 +32,7 @@ from crds.kind import Kind
 from crds.notification import Alert, Provider
 from crds.notification_receiver import Receiver
 from toolkit.events import Recorder
+from toolkit.expressions import evaluator
 from toolkit.kube import rbac
 from toolkit.kube.controller import Controller
 from toolkit.kube.informer import Informer
@@ -97,6 +98,8 @@ async def start(manager: Manager, options: Options) -> None:
     await spool.open()
     manager.until_end.push_async_callback(spool.close)
     secrets = Secrets(manager.client)
+    evaluates = evaluator.start()
+    manager.until_end.push_async_callback(evaluates.close)
     private = {manager.namespace, *options.provider_internal_namespaces}
     reachable = Reachable(plain_http=options.insecure_allow_http, private=frozenset(private))
     recorder = Recorder(manager.client, controller=ACCOUNT)
@@ -109,7 +112,7 @@ async def start(manager: Manager, options: Options) -> None:
         keys=KeyFiles(outside.http, outside.cache),
     )
     targets = Targets(secrets, reachable, sign_ins)
-    sender = Sender(spool, place=targets.place, http=outside.http)
+    sender = Sender(spool, place=targets.place, http=outside.http, evaluates=evaluates)
     reconciler = ProviderReconciler(targets.place, sender.health)
     providers = wire(PROVIDER, reconcile=reconciler.reconcile, finalize=reconciler.finalize)
     sender.follow(providers.informer, changed=lambda key: providers.enqueue(key, "delivery"))
@@ -122,13 +125,13 @@ async def start(manager: Manager, options: Options) -> None:
         duplicates=Duplicates(options.rate_limit_interval),
     )
     _hand_over(manager, options, spool, sender, intake)
-    receiving = ReceiverReconciler(secrets)
+    receiving = ReceiverReconciler(secrets, evaluates)
     receivers = wire(RECEIVER, reconcile=receiving.reconcile, finalize=receiving.finalize)
     hooks = Hooks(
         find=Paths(receivers.informer).find,
         secrets=secrets,
-        tokens=Tokens(outside.http, reachable.endpoint),
-        resources=Resources(manager.client, policy),
+        tokens=Tokens(outside.http, reachable.endpoint, evaluates),
+        resources=Resources(manager.client, policy, evaluates),
         requests=Requests(manager.client),
     )
     manager.add_service(recorder.run)

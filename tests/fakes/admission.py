@@ -18,6 +18,8 @@ import msgspec
 from toolkit.decrypt import engine
 from toolkit.decrypt.engine import EngineKeys
 from toolkit.errors import PenstockError
+from toolkit.expressions import evaluator
+from toolkit.expressions.evaluator import Evaluator
 from toolkit.kube.client import Client
 from toolkit.kube.config import ClusterConfig
 from toolkit.kube.informer import Change
@@ -285,6 +287,7 @@ def services(
         cloud=Cloud(way, cache=TokenCache()),
         keys=lambda: EngineKeys(engine.start()),
         engine=lambda: pool or calls.start(size=1),
+        evaluates=lambda: Evaluator(pool) if pool else evaluator.start(),
         verifications=lambda: _given(verifications),
         run=_forget,
         proven=proven,

@@ -29,6 +29,7 @@ from controllers.helm.templates import Templates
 from crds import HELM_CHART, HELM_RELEASE, OCI_REPOSITORY
 from crds.helm import HelmRelease
 from crds.source_oci import OCIRepository
+from tests.fakes.evaluating import NoEvaluator
 from tests.fakes.granting import AnySource, allowing
 from tests.fakes.helmengine import Api, Helm
 from toolkit import telemetry
@@ -193,7 +194,9 @@ class World:
             templates=templates,
             sources=reader,
             gate=Gate(
-                lookups={KIND: lambda key: self.objects.get(("HelmRelease", key))}, policy=policy
+                lookups={KIND: lambda key: self.objects.get(("HelmRelease", key))},
+                policy=policy,
+                evaluates=NoEvaluator(),
             ),
             secrets=unused,
             charts=Charts(fetcher, self._load),

@@ -374,7 +374,7 @@ REFUSED: Final[tuple[Case, ...]] = (
         {"dependsOn": [{"name": "x", "readyExpr": "nothing()"}]},
         "cel-expression",
         "spec.dependsOn[0].readyExpr",
-        "undeclared function 'nothing'",
+        "undeclared reference to 'nothing'",
     ),
     (
         "Kustomization",

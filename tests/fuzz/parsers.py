@@ -34,8 +34,8 @@ from controllers.notification.receiving import oidc, senders
 from controllers.notification.receiving.request import Hook, RefusedError
 from crds.image import AlphabeticalPolicy, ImagePolicyChoice, SemVerPolicy, TagFilter
 from crds.notification_receiver import Receiver
+from tests.fakes.evaluating import NoEvaluator
 from toolkit import regexp, untrusted
-from toolkit.apply.expressions import Expression
 from toolkit.apply.selector import Selector
 from toolkit.artifact import archive, tarball
 from toolkit.artifact.ignore import Ignore
@@ -44,6 +44,9 @@ from toolkit.decrypt import age, sops
 from toolkit.decrypt.formats import jsonfile, yamlfile
 from toolkit.decrypt.kms import assertions, logins
 from toolkit.errors import PenstockError
+from toolkit.expressions import evaluator
+from toolkit.expressions.evaluator import Case, Evaluator, Step
+from toolkit.expressions.expression import Expression
 from toolkit.kube import config
 from toolkit.policy import imagereference, tags
 from toolkit.release import digest, record, setting
@@ -137,7 +140,20 @@ def _login(data: bytes) -> object:
 
 
 def _expression(data: bytes) -> object:
-    return Expression(_text(data)).holds({"self": {"a": [1, "b"]}, "dep": {}, "object": {}})
+    """Evaluate in a worker, as the product does; it is started anew when it dies of it."""
+    expression = Expression(text=_text(data), result="")
+    case = Case(
+        given={"self": {"a": [1, "b"]}, "dep": {}, "object": {}},
+        steps=[Step(expression=expression)],
+    )
+    loop, evaluates = _evaluator()
+    return loop.run_until_complete(evaluates.evaluate("fuzz", [case]))
+
+
+@functools.cache
+def _evaluator() -> tuple[asyncio.AbstractEventLoop, Evaluator]:
+    """Return an evaluator and its loop; the worker ends with this process."""
+    return asyncio.new_event_loop(), evaluator.start()
 
 
 def _pattern(data: bytes) -> object:
@@ -444,7 +460,7 @@ def _hooked(data: bytes) -> object:
     return None
 
 
-_TOKENS: Final = oidc.Tokens(Http(), lambda _: Endpoint())
+_TOKENS: Final = oidc.Tokens(Http(), lambda _: Endpoint(), NoEvaluator())
 _token = _each(
     oidc.keys,
     lambda data: oidc.unverified(_text(data)),

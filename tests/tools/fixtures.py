@@ -23,10 +23,18 @@ from tests.testdata.secretkeys.generate import KeyPair
 from tests.tools import helmcli, programs, workers
 from tests.tools.azurite import install
 from tests.tools.helmcli import Helm
+from toolkit.expressions.evaluator import Evaluator
 from toolkit.native.pool import WorkerPool
 from toolkit.remote.objectstore.objectstore import Place
 
 _CONFORMANCE = Path(__file__).parents[1] / "conformance"
+
+
+@pytest.fixture(scope="session")
+def evaluates() -> Iterator[Evaluator]:
+    """Return an evaluator of expressions, with one worker; no test may have it killed."""
+    with workers.engine(reads=()) as pool:
+        yield Evaluator(pool)
 
 
 @pytest.fixture(scope="session")

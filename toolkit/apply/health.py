@@ -5,17 +5,20 @@ unobserved generation, the Reconciling and Stalled conditions, then the rule of 
 Ready condition. An object with none of these is Current. A CEL rule for the kind replaces all but
 the first two.
 
-Pure; the result depends only on the given version of the object.
+Pure; the result depends only on the given version of the object. Expressions are evaluated
+elsewhere (``judging``): here is what to evaluate, and what the outcomes mean.
 """
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from enum import Enum
 from typing import Any, Final
 
-from toolkit import errors
-from toolkit.apply import expressions, fields, kstatus
-from toolkit.apply.expressions import Expression
+from toolkit.apply import fields, kstatus
+from toolkit.errors import StalledError
+from toolkit.expressions import expression as expressions
+from toolkit.expressions.evaluator import Case, Step
+from toolkit.expressions.expression import Expression, Outcome
 from toolkit.objects import Json, dig, gvk_of
 
 _MAX_MESSAGE: Final = 500
@@ -46,7 +49,7 @@ NOT_FOUND: Final = Health(Status.NOT_FOUND, "Resource not found")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Rule:
-    """Compiled CEL rules for one API version and kind; an empty kind matches all kinds."""
+    """CEL rules for one API version and kind; an empty kind matches all kinds."""
 
     api_version: str
     kind: str
@@ -65,34 +68,77 @@ class Rule:
         texts = [e.text if e else "" for e in (self.current, self.failed, self.in_progress)]
         return fields.digest([self.api_version, self.kind, *texts])
 
+    @property
+    def ordered(self) -> tuple[tuple[Expression, Health], ...]:
+        """Return the expressions in the order in which they count, and what each means."""
+        given = (
+            (self.in_progress, Health(Status.IN_PROGRESS, "inProgress expression is true")),
+            (self.failed, Health(Status.FAILED, "failed expression is true")),
+            (self.current, Health(Status.CURRENT, "current expression is true")),
+        )
+        return tuple((expression, found) for expression, found in given if expression)
 
-def compile_rules(specs: Sequence[Mapping[str, str]]) -> tuple[Rule, ...]:
-    """Compile ``spec.healthCheckExprs``, given with their JSON names.
+
+def rules_of(specs: Sequence[Mapping[str, str]]) -> tuple[Rule, ...]:
+    """Read ``spec.healthCheckExprs``, given with their JSON names; nothing is compiled.
 
     Raises:
-        StalledError: reason ``InvalidCELExpression``; which expression, and why.
+        InvalidError: there are too many, or they are too long.
     """
     expressions.require_few(spec.get(name, "") for spec in specs for name in _EXPRESSIONS)
     return tuple(
         Rule(
             api_version=spec["apiVersion"],
             kind=spec.get("kind", ""),
-            current=_compiled(spec, "current"),
-            failed=_compiled(spec, "failed") if spec.get("failed") else None,
-            in_progress=_compiled(spec, "inProgress") if spec.get("inProgress") else None,
+            current=Expression(text=spec["current"]),
+            failed=_optional(spec.get("failed", "")),
+            in_progress=_optional(spec.get("inProgress", "")),
         )
         for spec in specs
     )
 
 
-def assess(obj: Json, rules: Iterable[Rule] = ()) -> Health:
-    """Judge a live object; the first rule that covers it counts."""
-    rule = next((rule for rule in rules if rule.covers(obj)), None)
-    for step in (_deletion, _generation, _custom(rule) if rule else _builtin):
-        found = step(obj)
-        if found is not None:
-            return _shortened(found)
-    return _CURRENT
+def named(rules: Iterable[Rule]) -> Iterator[tuple[str, Expression]]:
+    """Yield the expressions of rules with their names in messages."""
+    for rule in rules:
+        whose = f"expression for {rule.api_version}/{rule.kind or '*'}"
+        given = zip(_EXPRESSIONS, (rule.current, rule.failed, rule.in_progress), strict=True)
+        for name, expression in given:
+            if expression:
+                yield f"{name} {whose}", expression
+
+
+def assess(obj: Json) -> Health:
+    """Judge a live object by the built-in rules."""
+    return _shortened(settled(obj) or _builtin(obj) or _CURRENT)
+
+
+def settled(obj: Json) -> Health | None:
+    """Return the health that no rule changes: of a deletion, or an unobserved generation."""
+    return _deletion(obj) or _generation(obj)
+
+
+def case(rule: Rule, obj: Json) -> Case:
+    """Return what is to be evaluated to judge an object by a rule."""
+    metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
+    steps = [Step(expression=expression) for expression, _ in rule.ordered]
+    return Case(given={**obj, "metadata": metadata}, steps=steps)
+
+
+def judged(rule: Rule, outcomes: Sequence[Outcome]) -> Health:
+    """Return the health that the outcomes of a ``case`` mean."""
+    try:
+        for (expression, found), outcome in zip(rule.ordered, outcomes, strict=True):
+            if expressions.holds(expression, outcome):
+                return found
+    except StalledError as exc:
+        return failure(exc)
+    return Health(Status.IN_PROGRESS, "no expression is true")
+
+
+def failure(error: StalledError) -> Health:
+    """Return the health of an object whose rule cannot be evaluated."""
+    return _shortened(Health(Status.FAILED, str(error)))
 
 
 _CURRENT: Final = Health(Status.CURRENT, "Resource is current")
@@ -142,30 +188,5 @@ def _builtin(obj: Json) -> Health | None:
     return None
 
 
-def _custom(rule: Rule) -> Callable[[Json], Health]:
-    return lambda obj: _evaluated(rule, obj)
-
-
-def _evaluated(rule: Rule, obj: Json) -> Health:
-    metadata = {k: v for k, v in (obj.get("metadata") or {}).items() if k != "managedFields"}
-    variables = {**obj, "metadata": metadata}
-    try:
-        if rule.in_progress and rule.in_progress.holds(variables):
-            return Health(Status.IN_PROGRESS, "inProgress expression is true")
-        if rule.failed and rule.failed.holds(variables):
-            return Health(Status.FAILED, "failed expression is true")
-        if rule.current.holds(variables):
-            return Health(Status.CURRENT, "current expression is true")
-    except errors.StalledError as exc:
-        return Health(Status.FAILED, str(exc))
-    return Health(Status.IN_PROGRESS, "no expression is true")
-
-
-def _compiled(spec: Mapping[str, str], name: str) -> Expression:
-    try:
-        return expressions.compiled(spec[name])
-    except errors.StalledError as exc:
-        kind = f"{spec['apiVersion']}/{spec.get('kind') or '*'}"
-        raise errors.StalledError(
-            f"{name} expression for {kind}: {exc}", reason=expressions.INVALID
-        ) from exc
+def _optional(text: str) -> Expression | None:
+    return Expression(text=text) if text else None

@@ -16,23 +16,30 @@ import contextlib
 import logging
 import time
 from collections.abc import Callable, Collection, Iterable, Mapping
+from dataclasses import replace
 from typing import Final, Protocol
+
+import msgspec
 
 from toolkit.apply import ownership
 from toolkit.apply.changes import Known
 from toolkit.apply.drift import DriftWatch, OnClaim, OnDrift
 from toolkit.apply.health import NOT_FOUND, Health, Rule
+from toolkit.apply.judging import Judging
 from toolkit.apply.order import Identity
-from toolkit.apply.projection import Live, Projector, older, rule_key
+from toolkit.apply.projection import Live, Projector, judged, older, rule_for
 from toolkit.apply.watches import Scope, Watches
+from toolkit.expressions.evaluator import Evaluates
 from toolkit.kube import client, errors
 from toolkit.kube.informer import Change, Informer
-from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef, dig
 
 logger = logging.getLogger(__name__)
 
 _SWEEP_SECONDS: Final = 1.0
 _POLL_SECONDS: Final = 5.0
+_NAMED: Final = ("name", "namespace")
+_decode: Final = msgspec.json.Decoder()
 
 
 class OnHealth(Protocol):
@@ -54,6 +61,7 @@ class LiveSet:
         api: client.Client,
         *,
         manager: str,
+        evaluates: Evaluates,
         on_drift: OnDrift,
         on_health: OnHealth,
         on_gone: OnGone = lambda _: None,
@@ -76,6 +84,7 @@ class LiveSet:
         self._wanted: dict[tuple[ObjectKey, Identity], ObjectRef] = {}
         self._leaving: dict[ObjectKey, tuple[ObjectRef, ...]] = {}
         self._wake = asyncio.Event()
+        self._judging: Judging[Live] = Judging(evaluates, self._tell_judged)
         self._polled = float("-inf")
 
     async def run(self) -> None:
@@ -84,6 +93,7 @@ class LiveSet:
             group.create_task(self._watches.run())
             group.create_task(self._sweep())
             group.create_task(self._fetch())
+            group.create_task(self._judging.run())
 
     def ensure(self, owner: ObjectKey, kinds: Collection[GroupVersionKind]) -> None:
         """Watch exactly these kinds for this owner; the watches start in the background."""
@@ -172,6 +182,7 @@ class LiveSet:
         self.observe(owner, ())
         self.leave(owner, ())
         self._rules.pop(owner, None)
+        self._judging.forget(owner)
         for item in [item for item in self._fetched if item[0] == owner]:
             del self._fetched[item]
 
@@ -243,20 +254,31 @@ class LiveSet:
         expected = self._drift.expected(item[0], ref)
         if expected and older(live.resource_version, expected.resource_version):
             return None
-        if live.rule != rule_key(self._rules.get(item[0], ()), ref.gvk):
-            # The object was seen before the owner's rules were set, or has another owner's labels.
-            self._wanted[item] = ref
-            self._wake.set()
+        if not judged(live, self._rules.get(item[0], ()), ref.gvk):
+            if not self._judging.awaits(*item):
+                # The object was seen before the owner's rules were set, or has another owner's
+                # labels.
+                self._wanted[item] = ref
+                self._wake.set()
             return None
         return live.health
 
     def _open(self, scope: Scope) -> Informer[Live]:
         if scope.namespace is None:
             self._drift.recheck(scope.gvk.group_kind)
+        projector = self._projector(scope.gvk)
+
+        def decode(raw: bytes) -> Live:
+            obj = _decode.decode(raw)
+            live = projector.project(obj)
+            if live.owner:
+                self._consider(live.owner, live, projector, obj)
+            return live
+
         informer = Informer(
             self._api,
             scope.gvk,
-            decode=self._projector(scope.gvk).decode,
+            decode=decode,
             namespace=scope.namespace or "",
             label_selector=ownership.selector(self._group) if scope.namespace is None else "",
         )
@@ -264,12 +286,27 @@ class LiveSet:
         return informer
 
     def _projector(self, gvk: GroupVersionKind) -> Projector:
-        return Projector(
-            gvk=gvk,
-            manager=self._manager,
-            group=self._group,
-            rules_of=lambda owner: self._rules.get(owner, ()) if owner else (),
-        )
+        return Projector(gvk=gvk, manager=self._manager, group=self._group)
+
+    def _consider(self, owner: ObjectKey, live: Live, projector: Projector, obj: Json) -> None:
+        """Have an object judged if a rule is for it, and this version was not judged yet."""
+        rule = rule_for(self._rules.get(owner, ()), projector.gvk)
+        if rule is None or live.settled:
+            return
+        name, namespace = (str(dig(obj, "metadata", key, default="")) for key in _NAMED)
+        ref = ObjectRef(projector.gvk, namespace, name)
+        before = self._fetched.get((owner, ref.identity))
+        if before and (before.resource_version, before.rule) == (live.resource_version, rule.key):
+            return
+        self._judging.judge(owner, ref, live, rule, projector.named(obj))
+
+    def _tell_judged(
+        self, owner: ObjectKey, ref: ObjectRef, seen: Live, rule: Rule, found: Health
+    ) -> None:
+        known = self._fetched.get((owner, ref.identity))
+        if known is None or not older(seen.resource_version, known.resource_version):
+            self._fetched[owner, ref.identity] = replace(seen, health=found, rule=rule.key)
+        self._on_health(owner, ref)
 
     def _changed(self, scope: Scope, change: Change[Live]) -> None:
         ref = ObjectRef(scope.gvk, change.key.namespace, change.key.name)
@@ -278,10 +315,12 @@ class LiveSet:
             if change.new is None:
                 self._look_for_gone()
         # also when its health is as before: until now that may have been the state before an apply
-        self._tell(ref)
+        self._tell(ref, gone=change.new is None)
 
-    def _tell(self, ref: ObjectRef) -> None:
+    def _tell(self, ref: ObjectRef, *, gone: bool) -> None:
         for owner in self._drift.owners(ref) | self._observers.get(ref.identity, set()):
+            if gone:
+                self._fetched.pop((owner, ref.identity), None)
             self._on_health(owner, ref)
 
     async def _sweep(self) -> None:
@@ -327,6 +366,10 @@ class LiveSet:
                     logger.info("cannot read object", extra={"object": str(ref), "error": str(exc)})
                     continue
                 else:
-                    live = self._projector(ref.gvk).project(obj, owner=owner)
+                    projector = self._projector(ref.gvk)
+                    live = projector.project(obj)
+                    if not judged(live, self._rules.get(owner, ()), ref.gvk):
+                        self._consider(owner, live, projector, obj)
+                        continue
                     self._fetched[owner, identity] = live
                 self._on_health(owner, ref)

@@ -1,23 +1,17 @@
 """The cached part of a live object: enough to detect drift and health.
 
 An object of several kilobytes becomes a few hundred bytes: its identity, a digest of our fields,
-the other managers, and its health. Health is computed here, where the whole object is available.
+the other managers, and its health by the built-in rules. CEL rules need the whole object and a
+worker (``judging``).
 """
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Final
-
-import msgspec
 
 from toolkit.apply import fields, health, ownership
 from toolkit.apply.fields import Writer
 from toolkit.apply.health import Health, Rule
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
-
-RulesOf = Callable[[ObjectKey | None], tuple[Rule, ...]]
-_decode: Final = msgspec.json.Decoder()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -26,6 +20,7 @@ class Live:
 
     - ``entry`` is the digest of our managedFields entry, ``stamp`` is its time.
     - ``rule`` is the key of the CEL rule for ``health``; empty for a built-in rule.
+    - ``settled`` tells that no CEL rule changes ``health``.
     - ``kept`` tells that its marks forbid its deletion.
     - ``leaving`` tells that it is being deleted.
     """
@@ -37,6 +32,7 @@ class Live:
     owner: ObjectKey | None
     health: Health
     rule: str
+    settled: bool = False
     stamp: str = ""
     kept: bool = False
     leaving: bool = False
@@ -59,43 +55,48 @@ class Live:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Projector:
-    """Makes ``Live`` values of one kind; ``rules_of`` gives an owner's CEL rules."""
+    """Makes ``Live`` values of one kind."""
 
     gvk: GroupVersionKind
     manager: str
     group: str
-    rules_of: RulesOf
 
-    def decode(self, raw: bytes) -> Live:
-        """Project the bytes that came off the wire; items of lists lack their kind."""
-        return self.project(_decode.decode(raw))
-
-    def project(self, obj: Json, *, owner: ObjectKey | None = None) -> Live:
-        """Project an object, judging it by the rules of ``owner`` rather than its labels'."""
-        named = {"apiVersion": self.gvk.api_version, "kind": self.gvk.kind, **obj}
+    def project(self, obj: Json) -> Live:
+        """Project an object; items of lists lack their kind."""
+        named = self.named(obj)
         labelled = ownership.owner_of(named, self.group)
-        rules = self.rules_of(owner or labelled)
         return Live(
             uid=str(dig(obj, "metadata", "uid", default="")),
             resource_version=str(dig(obj, "metadata", "resourceVersion", default="")),
             entry=fields.entry_digest(obj, self.manager),
             writers=fields.other_writers(obj, self.manager),
             owner=labelled,
-            health=health.assess(named, rules),
-            rule=rule_key(rules, self.gvk),
+            health=health.assess(named),
+            rule="",
+            settled=health.settled(named) is not None,
             stamp=sys.intern(fields.stamp(obj, self.manager)),
             kept=labelled is not None and not ownership.prunable(named, self._owner(labelled)),
             leaving=bool(dig(obj, "metadata", "deletionTimestamp")),
         )
 
+    def named(self, obj: Json) -> Json:
+        """Return an object with its kind."""
+        return {"apiVersion": self.gvk.api_version, "kind": self.gvk.kind, **obj}
+
     def _owner(self, key: ObjectKey) -> ownership.Owner:
         return ownership.Owner(namespace=key.namespace, name=key.name, group=self.group)
 
 
-def rule_key(rules: tuple[Rule, ...], gvk: GroupVersionKind) -> str:
-    """Return the key of the rule that judges objects of this kind; empty for the built-in ones."""
+def rule_for(rules: tuple[Rule, ...], gvk: GroupVersionKind) -> Rule | None:
+    """Return the rule that judges objects of this kind; None for the built-in ones."""
     sample = {"apiVersion": gvk.api_version, "kind": gvk.kind}
-    return next((rule.key for rule in rules if rule.covers(sample)), "")
+    return next((rule for rule in rules if rule.covers(sample)), None)
+
+
+def judged(live: Live, rules: tuple[Rule, ...], gvk: GroupVersionKind) -> bool:
+    """Tell whether an object was judged by the rule for its kind."""
+    rule = rule_for(rules, gvk)
+    return live.settled or live.rule == (rule.key if rule else "")
 
 
 def older(version: str, other: str) -> bool:

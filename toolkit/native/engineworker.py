@@ -12,6 +12,8 @@ from toolkit.native.engine import Engine
 
 OPERATIONS = (
     "age.open",  # data keys are opened with post-quantum identities
+    "cel.check",  # expressions are refused, or may be evaluated
+    "cel.evaluate",  # expressions get values, within one budget
     "images.message",  # changes become the message of a commit
     "images.set",  # files get the images that policies chose
     "kustomize.build",  # a tree of manifests becomes a list of objects

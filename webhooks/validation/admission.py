@@ -1,6 +1,6 @@
 """The plugin that refuses what could never work. It sends no requests to other processes.
 
-It needs only caches and the object; a worker of the engine parses templates.
+It needs only caches and the object; workers of the engine parse templates and CEL expressions.
 
 It checks only changes of the spec and of the annotations that belong to it. So an object that was
 admitted before a rule existed, or while no replica answered, can always be labelled, finalized and
@@ -13,17 +13,15 @@ from typing import Any, Final, Self
 
 import msgspec
 
-from toolkit.errors import PenstockError
 from toolkit.kube import impersonation, rbac
-from toolkit.native.pool import WorkerPool
 from toolkit.objects import GroupVersionKind, Json
 from webhooks import changes, joint
 from webhooks.plugin import Answer, Row, Rule
 from webhooks.request import Request
 from webhooks.services import Cache, Services
-from webhooks.validation import CHECKS, circles, expressions, verdict
+from webhooks.validation import CHECKS, circles, verdict
 from webhooks.validation.circles import Seen, Waiter
-from webhooks.validation.rule import Checks, Fault
+from webhooks.validation.rule import Checks, Judges
 from webhooks.validation.verdict import Finding
 
 _SMALL: Final = 8 << 10
@@ -35,17 +33,14 @@ BY_KIND: Final = {checks.kind.gvk[::2]: checks for checks in CHECKS}
 class Validation:
     """Judges objects of our kinds by ``CHECKS``."""
 
-    def __init__(
-        self, waiting: dict[str, Cache[Seen]], engine: WorkerPool, *, proven: bool
-    ) -> None:
+    def __init__(self, waiting: dict[str, Cache[Seen]], judges: Judges, *, proven: bool) -> None:
         self._waiting = waiting
-        self._engine = engine
+        self._judges = judges
         self._proven = proven
 
     @classmethod
     def make(cls, services: Services) -> Self:
-        """Return the plugin with caches of dependencies, and load the CEL compiler."""
-        expressions.warm()
+        """Return the plugin with caches of dependencies, and the workers of the engine."""
         return cls(
             {
                 checks.kind.kind: services.watch(
@@ -55,7 +50,7 @@ class Validation:
                 for checks in CHECKS
                 if checks.circle
             },
-            services.engine(),
+            Judges(engine=services.engine(), evaluates=services.evaluates()),
             proven=services.proven,
         )
 
@@ -75,20 +70,7 @@ class Validation:
             found = await asyncio.to_thread(self._found, checks, obj, request)
         else:
             found = self._found(checks, obj, request)
-        return [*found, *await self._judged(checks, obj)]
-
-    async def _judged(self, checks: Checks[Any], obj: Json) -> list[Finding]:
-        """Return the findings of the engine; values of the wrong type are reported elsewhere."""
-        judged = checks.judged
-        text = judged.text(obj) if judged else ""
-        if judged is None or not text:
-            return []
-        try:
-            await judged.check(self._engine, text)
-        except PenstockError as exc:
-            field = judged.rule.fields[0]
-            return [Finding(judged.rule, Fault(field, str(exc).removeprefix(f"{field}: ")))]
-        return []
+        return [*found, *await judged(self._judges, checks, obj)]
 
     def _found(self, checks: Checks[Any], obj: Json, request: Request) -> list[Finding]:
         return [*verdict.findings(checks, obj), *self._circles(checks, obj, request)]
@@ -105,6 +87,15 @@ class Validation:
     def _seen(self, waiter: Waiter) -> Seen | None:
         known = self._waiting.get(waiter.kind)
         return known.get(waiter.key) if known else None
+
+
+async def judged(judges: Judges, checks: Checks[Any], obj: Json) -> list[Finding]:
+    """Return the findings of the engine."""
+    return [
+        Finding(each.rule, fault)
+        for each in checks.judged
+        for fault in await each.find(judges, obj)
+    ]
 
 
 def concerned(request: Request) -> bool:

@@ -1,17 +1,22 @@
-"""Rules for CEL expressions of appliers: health checks and ``readyExpr``; results are cached.
+"""Rules for CEL expressions: a worker of the engine compiles them, and the answers are cached.
 
-Compiling takes up to four milliseconds per thousand characters, so the length per object is
-limited.
+Compiling takes up to a millisecond per thousand characters, so the length per object is limited.
 """
 
-from collections.abc import Iterator, Sequence
-from typing import Final, Protocol
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import partial
+from typing import Any, Final, Protocol
 
 from crds.kustomize_parts import CustomHealthCheck
-from toolkit.apply import expressions
-from toolkit.errors import StalledError
-from webhooks.validation.remembered import remembered
-from webhooks.validation.rule import Fault, Rule, WithSpec
+from toolkit.errors import PenstockError, StalledError
+from toolkit.expressions import expression as expressions
+from toolkit.expressions.expression import Expression
+from toolkit.objects import Json, dig
+from webhooks.validation import rule as rules
+from webhooks.validation.rule import Fault, Judged, Judges, Rule, WithSpec
+
+Make = Callable[[str], Expression]
+"""Makes the expression of a text: with the variables and the result that its field has."""
 
 
 class _Dependency(Protocol):
@@ -26,62 +31,84 @@ class _Applying(Protocol):
     def depends_on(self) -> Sequence[_Dependency]: ...
 
 
-def warm() -> None:
-    """Load the engine, so that no review waits for it."""
-    problem("true")
+def judged(name: str, fields: Mapping[str, Make], *, remedy: str, counted: bool = False) -> Judged:
+    """Return the rule that the texts at these fields compile; ``[]`` follows the name of a list.
+
+    ``counted`` tells that another rule refuses too many of them.
+    """
+    rule: Rule[Any] = Rule(
+        name=name,
+        fields=tuple(fields),
+        demands=f"it compiles as CEL, has at most {expressions.LONGEST} characters and names only"
+        " what exists",
+        remedy=remedy,
+        find=lambda _: iter(()),
+    )
+    return Judged(rule=rule, find=partial(_find, fields, counted=counted))
 
 
-@remembered(answers=1024)
-def problem(text: str) -> str:
-    """Return why an expression is invalid; empty if it is valid."""
+async def _find(
+    fields: Mapping[str, Make], judges: Judges, obj: Json, *, counted: bool
+) -> Sequence[Fault]:
+    found = list(_texts(fields, obj))
+    if not found:
+        return ()
     try:
-        expressions.Expression(text)
+        expressions.require_few(each.text for _, each in found)
     except StalledError as exc:
-        return str(exc)
-    return ""
+        return () if counted else (Fault(found[0][0], str(exc)),)
+    try:
+        namespace = str(dig(obj, "metadata", "namespace", default=""))
+        problems = await judges.evaluates.problems(namespace, [each for _, each in found])
+    except StalledError as exc:
+        return (Fault(found[0][0], str(exc)),)
+    except PenstockError as exc:
+        return (Fault(found[0][0], f"it could not be compiled: {exc}"),)
+    return [
+        Fault(field, why, each.text)
+        for (field, each), why in zip(found, problems, strict=True)
+        if why
+    ]
 
 
-def _texts(obj: WithSpec[_Applying]) -> Iterator[tuple[str, str]]:
-    for number, check in enumerate(obj.spec.health_check_exprs):
-        field = f"spec.healthCheckExprs[{number}]"
-        yield f"{field}.current", check.current
-        yield f"{field}.failed", check.failed
-        yield f"{field}.inProgress", check.in_progress
-    for number, dependency in enumerate(obj.spec.depends_on):
-        yield f"spec.dependsOn[{number}].readyExpr", dependency.ready_expr
+def _texts(fields: Mapping[str, Make], obj: Json) -> Iterator[tuple[str, Expression]]:
+    for path, make in fields.items():
+        for field, text in rules.at(obj, path):
+            if isinstance(text, str) and (text or path.endswith(".current")):
+                yield field, make(text)
 
 
-def _invalid(obj: WithSpec[_Applying]) -> Iterator[Fault]:
-    left = expressions.MOST_CHARACTERS
-    for field, text in _texts(obj):
-        left -= len(text)
-        if left < 0:
-            return
-        required = field.endswith(".current")
-        if (text or required) and (why := problem(text)):
-            yield Fault(field, why, text)
+def _any_field(text: str) -> Expression:
+    return Expression(text=text)
+
+
+def _dependency(text: str) -> Expression:
+    return Expression(text=text, variables=("self", "dep"))
 
 
 def _many(obj: WithSpec[_Applying]) -> Iterator[Fault]:
+    texts = [each.ready_expr for each in obj.spec.depends_on]
+    for check in obj.spec.health_check_exprs:
+        texts += [check.current, check.failed, check.in_progress]
     try:
-        expressions.require_few(text for _, text in _texts(obj))
+        expressions.require_few(texts)
     except StalledError as exc:
         yield Fault("spec.healthCheckExprs", str(exc))
 
 
+JUDGED: Final = judged(
+    "cel-expression",
+    {
+        "spec.healthCheckExprs[].current": _any_field,
+        "spec.healthCheckExprs[].failed": _any_field,
+        "spec.healthCheckExprs[].inProgress": _any_field,
+        "spec.dependsOn[].readyExpr": _dependency,
+    },
+    remedy="see docs/kustomizations.md",
+    counted=True,
+)
 RULES: Final[tuple[Rule[WithSpec[_Applying]], ...]] = (
-    Rule(
-        name="cel-expression",
-        fields=(
-            "spec.healthCheckExprs[].current",
-            "spec.healthCheckExprs[].failed",
-            "spec.healthCheckExprs[].inProgress",
-            "spec.dependsOn[].readyExpr",
-        ),
-        demands="it compiles as CEL, has at most 4096 characters and calls only what exists",
-        remedy="see docs/kustomizations.md",
-        find=_invalid,
-    ),
+    JUDGED.rule,
     Rule(
         name="cel-many",
         fields=("spec.healthCheckExprs[]", "spec.dependsOn[].readyExpr"),

@@ -314,4 +314,5 @@ CHECKS: Final = Checks(
         *("spec.chart.spec.sourceRef.namespace", "spec.chartRef.namespace"),
         "spec.dependsOn[].namespace",
     ),
+    judged=(expressions.JUDGED,),
 )

@@ -1,18 +1,19 @@
 """Rules for an ImageUpdateAutomation."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Final
 
 from crds import IMAGE_UPDATE_AUTOMATION
 from crds.image_automation import PULL_REQUEST, ImageUpdateAutomation
 from crds.source import GitRepositoryRef
+from toolkit.errors import PenstockError
 from toolkit.objects import Json, dig
 from toolkit.remote.git import refs as gitrefs
 from toolkit.remote.git import refspec
 from toolkit.remote.hosting.services import SERVICES
 from toolkit.render import setters
 from webhooks.validation import paths, refs, schedule
-from webhooks.validation.rule import Checks, Fault, Judged, Named, Rule, annotation, when
+from webhooks.validation.rule import Checks, Fault, Judged, Judges, Named, Rule, annotation, when
 
 _FORBIDDEN: Final = frozenset("<>\n\0")
 _PULL_REQUEST: Final = annotation(PULL_REQUEST)
@@ -115,9 +116,16 @@ def _path(obj: ImageUpdateAutomation) -> Iterator[Fault]:
     )
 
 
-def _template(obj: Json) -> str:
+async def _message(judges: Judges, obj: Json) -> Sequence[Fault]:
     text = dig(obj, "spec", "git", "commit", "messageTemplate", default="")
-    return text if isinstance(text, str) else ""
+    if not text or not isinstance(text, str):
+        return ()
+    (field,) = _MESSAGE.fields
+    try:
+        await setters.check(judges.engine, text)
+    except PenstockError as exc:
+        return (Fault(field, str(exc).removeprefix(f"{field}: ")),)
+    return ()
 
 
 _MESSAGE: Final[Rule[object]] = Rule(
@@ -206,5 +214,5 @@ CHECKS: Final = Checks(
     ),
     namespaces=("spec.sourceRef.namespace",),
     selectors=("spec.policySelector",),
-    judged=Judged(rule=_MESSAGE, text=_template, check=setters.check),
+    judged=(Judged(rule=_MESSAGE, find=_message),),
 )

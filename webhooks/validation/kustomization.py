@@ -179,4 +179,5 @@ CHECKS: Final = Checks(
         "spec.sourceRefs[].namespace",
         "spec.dependsOn[].namespace",
     ),
+    judged=(expressions.JUDGED,),
 )

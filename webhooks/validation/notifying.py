@@ -6,6 +6,7 @@ from typing import Final
 
 from crds import ALERT, PROVIDER
 from crds.notification import Alert, ObjectSelector, Provider
+from toolkit.expressions.expression import Expression
 from toolkit.notification import demands, metadata
 from webhooks.validation import expressions, naming, schedule
 from webhooks.validation.rule import Checks, Fault, Named, Rule, when
@@ -19,10 +20,15 @@ def _demanded(obj: Provider) -> Iterator[Fault]:
         yield Fault(problem.field, problem.why, problem.value)
 
 
-def _status_id(obj: Provider) -> Iterator[Fault]:
-    text = obj.spec.commit_status_expr
-    if text and (why := expressions.problem(text)):
-        yield Fault("spec.commitStatusExpr", why, text)
+def _identifier(text: str) -> Expression:
+    return Expression(text=text, variables=("event", "alert", "provider"), result="string")
+
+
+_STATUS_ID: Final = expressions.judged(
+    "commit-status-id",
+    {"spec.commitStatusExpr": _identifier},
+    remedy="see docs/notifications.md",
+)
 
 
 def _deprecated(obj: Provider) -> Iterator[Fault]:
@@ -88,13 +94,7 @@ PROVIDER_CHECKS: Final[Checks[Provider]] = Checks(
             remedy="see docs/notifications.md",
             find=_demanded,
         ),
-        Rule(
-            name="commit-status-id",
-            fields=("spec.commitStatusExpr",),
-            demands="it compiles as CEL, has at most 4096 characters and calls only what exists",
-            remedy="see docs/notifications.md",
-            find=_status_id,
-        ),
+        _STATUS_ID.rule,
         Rule(
             name="field-deprecated",
             fields=("spec.interval", "spec.proxy"),
@@ -111,6 +111,7 @@ PROVIDER_CHECKS: Final[Checks[Provider]] = Checks(
         Named(path="spec.proxySecretRef", kind="Secret"),
         Named(path="spec.serviceAccountName", kind="ServiceAccount"),
     ),
+    judged=(_STATUS_ID,),
 )
 ALERT_CHECKS: Final[Checks[Alert]] = Checks(
     kind=ALERT,

@@ -5,7 +5,7 @@ from typing import Final
 
 from crds import RECEIVER
 from crds.notification_receiver import Receiver
-from toolkit.apply.expressions import MOST_CHARACTERS as _MOST
+from toolkit.expressions.expression import Expression
 from toolkit.notification import demands
 from webhooks.validation import expressions, notifying, schedule
 from webhooks.validation.rule import Checks, Fault, Named, Rule, when
@@ -17,27 +17,28 @@ def _selected(obj: Receiver) -> Iterator[Fault]:
     yield from notifying.selectors(obj.spec.resources, "spec.resources")
 
 
-def _texts(obj: Receiver) -> Iterator[tuple[str, str]]:
-    yield "spec.resourceFilter", obj.spec.resource_filter
-    for number, each in enumerate(obj.spec.resources):
-        yield f"spec.resources[{number}].filter", each.filter
-    for number, issuer in enumerate(obj.spec.oidc_providers):
-        field = f"spec.oidcProviders[{number}]"
-        for count, variable in enumerate(issuer.variables):
-            yield f"{field}.variables[{count}].expression", variable.expression
-        for count, validation in enumerate(issuer.validations):
-            yield f"{field}.validations[{count}].expression", validation.expression
+def _filter(text: str) -> Expression:
+    return Expression(text=text, variables=("res", "req"))
 
 
-def _invalid(obj: Receiver) -> Iterator[Fault]:
-    left = _MOST
-    for field, text in _texts(obj):
-        left -= len(text)
-        if left < 0:
-            yield Fault(field, f"all expressions together have more than {_MOST} characters")
-            return
-        if text and (why := expressions.problem(text)):
-            yield Fault(field, why, text)
+def _variable(text: str) -> Expression:
+    return Expression(text=text, variables=("claims", "vars"), result="")
+
+
+def _validation(text: str) -> Expression:
+    return Expression(text=text, variables=("claims", "vars"))
+
+
+_EXPRESSIONS: Final = expressions.judged(
+    "receiver-expression",
+    {
+        "spec.resourceFilter": _filter,
+        "spec.resources[].filter": _filter,
+        "spec.oidcProviders[].variables[].expression": _variable,
+        "spec.oidcProviders[].validations[].expression": _validation,
+    },
+    remedy="see docs/receivers.md",
+)
 
 
 def _issuers(obj: Receiver) -> Iterator[Fault]:
@@ -69,18 +70,7 @@ CHECKS: Final[Checks[Receiver]] = Checks(
             remedy=notifying.SELECTOR_REMEDY,
             find=_selected,
         ),
-        Rule(
-            name="receiver-expression",
-            fields=(
-                "spec.resourceFilter",
-                "spec.resources[].filter",
-                "spec.oidcProviders[].variables[].expression",
-                "spec.oidcProviders[].validations[].expression",
-            ),
-            demands="it compiles as CEL, has at most 4096 characters and calls only what exists",
-            remedy="see docs/receivers.md",
-            find=_invalid,
-        ),
+        _EXPRESSIONS.rule,
         Rule(
             name="receiver-issuer",
             fields=("spec.oidcProviders[].issuerURL",),
@@ -100,4 +90,5 @@ CHECKS: Final[Checks[Receiver]] = Checks(
     ),
     names=(Named(path="spec.secretRef", kind="Secret"),),
     namespaces=("spec.resources[].namespace",),
+    judged=(_EXPRESSIONS,),
 )

@@ -14,6 +14,7 @@ from msgspec import Struct
 
 from crds.kind import Kind
 from toolkit.errors import PenstockError
+from toolkit.expressions.evaluator import Evaluates
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json
 
@@ -84,16 +85,23 @@ class Named:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Judged:
-    """A rule about a text that only the engine can parse, in a worker.
+class Judges:
+    """What judges texts that only the engine can parse, in workers."""
 
-    ``text`` returns it from an object's JSON, empty if there is none; ``check`` raises
-    ``PenstockError`` for an invalid one.
+    engine: WorkerPool
+    evaluates: Evaluates
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Judged:
+    """A rule about texts that only the engine can parse.
+
+    ``find`` gets an object's JSON, whose values may have wrong types, which is reported elsewhere.
+    An object without such texts causes no work.
     """
 
     rule: Rule[Any]
-    text: Callable[[Json], str]
-    check: Callable[[WorkerPool, str], Awaitable[None]]
+    find: Callable[[Judges, Json], Awaitable[Sequence[Fault]]]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
@@ -113,7 +121,7 @@ class Checks(Generic[T]):
     patterns: tuple[str, ...] = ()
     selectors: tuple[str, ...] = ()
     circle: Rule[Json] | None = None
-    judged: Judged | None = None
+    judged: tuple[Judged, ...] = ()
 
 
 def annotation(name: str) -> str:

@@ -19,8 +19,10 @@ import msgspec
 from controllers.notification.receiving.request import Hook, RefusedError
 from crds.notification_receiver import OIDCProvider
 from toolkit import untrusted
-from toolkit.apply import expressions
 from toolkit.errors import PenstockError, StalledError
+from toolkit.expressions import expression as expressions
+from toolkit.expressions.evaluator import Case, Evaluates, Step
+from toolkit.expressions.expression import Expression
 from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.http import http as transport
 from toolkit.remote.http.http import Http
@@ -74,12 +76,14 @@ class Tokens:
         self,
         http: Http,
         endpoint: Callable[[str], Endpoint],
+        evaluates: Evaluates,
         *,
         google_keys: str = GOOGLE_KEYS,
         clock: Callable[[], float] = time.monotonic,
     ) -> None:
         self._http = http
         self._endpoint = endpoint
+        self._evaluates = evaluates
         self._google_keys = google_keys
         self._clock = clock
         self._known: OrderedDict[tuple[str, Endpoint], _Keys] = OrderedDict()
@@ -99,7 +103,8 @@ class Tokens:
                 keys = self._discovered(issuer)
                 audience = provider.audience or AUDIENCE
                 claims = await self._verified(hook, token, keys, audience, (issuer,))
-                _require_claims(provider, claims)
+                namespace = hook.receiver.metadata.namespace
+                await require_claims(self._evaluates, namespace, provider, claims)
                 return claims
         raise RefusedError("the token is of an issuer that the Receiver does not name")
 
@@ -226,19 +231,47 @@ def unverified(token: str) -> Mapping[str, Any]:
     return claims
 
 
-def _require_claims(provider: OIDCProvider, claims: Mapping[str, Any]) -> None:
-    """Require that the claims pass the validations, in their order.
+VARIABLES: Final = ("claims", "vars")
+
+
+def expressions_of(provider: OIDCProvider) -> tuple[list[Expression], list[Expression]]:
+    """Return the expressions of the variables and of the validations, in their order."""
+    variables = [
+        Expression(text=each.expression, variables=VARIABLES, result="")
+        for each in provider.variables
+    ]
+    validations = [
+        Expression(text=each.expression, variables=VARIABLES) for each in provider.validations
+    ]
+    return variables, validations
+
+
+async def require_claims(
+    evaluates: Evaluates, namespace: str, provider: OIDCProvider, claims: Mapping[str, Any]
+) -> None:
+    """Require that the claims pass the validations, in their order; within one budget.
 
     Raises:
-        RefusedError: one failed; the message is that in the Receiver.
+        RefusedError: one failed; the message is that in the Receiver. Or an expression cannot be
+            used.
     """
-    values: dict[str, Any] = {}
-    known = {"claims": dict(claims), "vars": values}
+    variables, validations = expressions_of(provider)
+    named = zip(variables, provider.variables, strict=True)
+    case = Case(
+        given={"claims": dict(claims), "vars": {}},
+        steps=[
+            *(Step(expression=each, bind=given.name, into="vars") for each, given in named),
+            *(Step(expression=each) for each in validations),
+        ],
+    )
     try:
-        for variable in provider.variables:
-            values[variable.name] = expressions.Expression(variable.expression).value(known)
-        for validation in provider.validations:
-            if not expressions.Expression(validation.expression).holds(known):
+        expressions.require_few(each.text for each in (*variables, *validations))
+        (outcomes,) = await evaluates.evaluate(namespace, [case], doubles=True)
+        for each, outcome in zip(variables, outcomes, strict=False):
+            expressions.require_evaluated(each, outcome)
+        told = zip(validations, provider.validations, outcomes[len(variables) :], strict=True)
+        for each, validation, outcome in told:
+            if not expressions.holds(each, outcome):
                 raise RefusedError(validation.message)
     except StalledError as exc:
-        raise RefusedError("an expression of the Receiver cannot be used", status=503) from exc
+        raise RefusedError(f"the claims cannot be judged: {exc}", status=503) from exc

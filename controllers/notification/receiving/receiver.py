@@ -3,10 +3,13 @@
 from collections.abc import Iterator
 from typing import Final
 
-from controllers.notification.receiving import senders
+from controllers.notification.receiving import oidc, resources, senders
 from crds.notification_receiver import Receiver
-from toolkit.apply import expressions
 from toolkit.errors import TransientError
+from toolkit.expressions import evaluator
+from toolkit.expressions import expression as expressions
+from toolkit.expressions.evaluator import Evaluates
+from toolkit.expressions.expression import Expression
 from toolkit.kube.reconciliation import Outcome, Reconciliation
 from toolkit.kube.secrets import Secrets
 
@@ -16,13 +19,15 @@ NO_TOKEN: Final = "TokenNotFound"  # noqa: S105 - a reason
 class ReceiverReconciler:
     """Writes the path of a Receiver into its status."""
 
-    def __init__(self, secrets: Secrets) -> None:
+    def __init__(self, secrets: Secrets, evaluates: Evaluates) -> None:
         self._secrets = secrets
+        self._evaluates = evaluates
 
     async def reconcile(self, rec: Reconciliation[Receiver]) -> Outcome:
         """Require valid expressions and a token, and write the path."""
-        for text in _texts(rec.obj):
-            expressions.Expression(text)
+        asked = dict(_expressions(rec.obj))
+        expressions.require_few(each.text for each in asked.values())
+        await evaluator.require_valid(self._evaluates, rec.key.namespace, asked)
         path = senders.path(await self._token(rec.obj), rec.key.name, rec.key.namespace)
         rec.status({"webhookPath": path})
         return Outcome(
@@ -48,9 +53,16 @@ class ReceiverReconciler:
         return token
 
 
-def _texts(receiver: Receiver) -> Iterator[str]:
+def _expressions(receiver: Receiver) -> Iterator[tuple[str, Expression]]:
+    """Yield the expressions by their fields."""
     spec = receiver.spec
-    yield from filter(None, (spec.resource_filter, *(each.filter for each in spec.resources)))
-    for issuer in spec.oidc_providers:
-        yield from (each.expression for each in issuer.variables)
-        yield from (each.expression for each in issuer.validations)
+    filters = {"spec.resourceFilter": spec.resource_filter}
+    filters |= {f"spec.resources[{n}].filter": each.filter for n, each in enumerate(spec.resources)}
+    for field, text in filters.items():
+        if text:
+            yield field, Expression(text=text, variables=resources.VARIABLES)
+    for number, issuer in enumerate(spec.oidc_providers):
+        given = zip(("variables", "validations"), oidc.expressions_of(issuer), strict=True)
+        for name, listed in given:
+            for count, each in enumerate(listed):
+                yield f"spec.oidcProviders[{number}].{name}[{count}].expression", each

@@ -1,17 +1,17 @@
 """Which objects a hook concerns: names, ``*`` with labels, and CEL over object and request."""
 
-import asyncio
-import time
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Mapping, Sequence
-from typing import Any, Final
+from collections.abc import Callable, Sequence
+from typing import Final, TypeAlias
 
 from controllers.notification import followed
 from controllers.notification.receiving.request import RefusedError
 from crds import RECEIVER
 from crds.notification_receiver import Receiver, ReceiverResource
-from toolkit.apply import expressions
 from toolkit.errors import StalledError
+from toolkit.expressions import expression as expressions
+from toolkit.expressions.evaluator import Case, Evaluates, Step
+from toolkit.expressions.expression import Expression
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, ref_of
@@ -19,20 +19,23 @@ from toolkit.policy.references import References
 
 _RECEIVER: Final = GroupVersionKind(*RECEIVER.gvk)
 _EVERY: Final = "*"
-_CPU_SECONDS: Final = 2.0
-"""For all expressions of one hook together."""
-_MOST_LISTS: Final = 64
-"""Lists for one hook: a kind in a namespace each."""
+_MOST_READS: Final = 64
+"""Requests for one hook: a list of each kind and namespace, or a single object."""
+VARIABLES: Final = ("res", "req")
 MOST: Final = 5000
 """Objects of one hook."""
+
+_Group: TypeAlias = tuple[Sequence[Expression], Sequence[Json]]
+"""Objects, and the filters that they must match."""
 
 
 class Resources:
     """Finds the objects."""
 
-    def __init__(self, client: Client, policy: References) -> None:
+    def __init__(self, client: Client, policy: References, evaluates: Evaluates) -> None:
         self._client = client
         self._policy = policy
+        self._evaluates = evaluates
 
     async def of(
         self, receiver: Receiver, request: Json | None, require_current: Callable[[], None]
@@ -45,35 +48,55 @@ class Resources:
         Raises:
             RefusedError: an expression is invalid, or takes too long.
         """
-        found: dict[ObjectRef, None] = {}
-        problems: list[str] = []
+        groups: list[_Group] = []
+        problems = []
+        named: dict[ObjectRef, None] = {}
         reading = _Reading(self._client, receiver, require_current)
         for number, each in enumerate(receiver.spec.resources):
             try:
-                refs = await self._selected(receiver, each, request, reading)
+                ref = self._allowed(receiver, each)
+                filters = _filters(receiver, each)
+                if each.name != _EVERY and not filters:
+                    named[ref] = None
+                else:
+                    groups.append((filters, await reading.objects(ref, each)))
             except (ApiError, StalledError) as exc:
                 problems.append(f"spec.resources[{number}]: {exc}")
-                continue
-            found |= dict.fromkeys(refs)
-        return list(found)[:MOST], problems
+        chosen = await self._chosen(receiver.metadata.namespace, groups, request)
+        return list(named | dict.fromkeys(chosen))[:MOST], problems
 
-    async def _selected(
-        self,
-        receiver: Receiver,
-        each: ReceiverResource,
-        request: Json | None,
-        reading: "_Reading",
-    ) -> Sequence[ObjectRef]:
+    def _allowed(self, receiver: Receiver, each: ReceiverResource) -> ObjectRef:
         meta = receiver.metadata
-        gvk, namespace = followed.KINDS[each.kind], each.namespace or meta.namespace
-        holder = ObjectRef(_RECEIVER, meta.namespace, meta.name)
-        self._policy.require(holder, ObjectRef(gvk, namespace, each.name))
-        texts = [text for text in (receiver.spec.resource_filter, each.filter) if text]
-        if each.name != _EVERY and not texts:
-            return [ObjectRef(gvk, namespace, each.name)]
-        objects = await reading.objects(gvk, namespace, each)
-        filters = [_compiled(text) for text in texts]
-        return [ref_of(obj) async for obj in _chosen(objects, filters, request)]
+        target = ObjectRef(followed.KINDS[each.kind], each.namespace or meta.namespace, each.name)
+        self._policy.require(ObjectRef(_RECEIVER, meta.namespace, meta.name), target)
+        return target
+
+    async def _chosen(
+        self, namespace: str, groups: Sequence[_Group], request: Json | None
+    ) -> list[ObjectRef]:
+        """Return the objects that match all filters of their group, all within one budget."""
+        pairs = [(filters, obj) for filters, objects in groups for obj in objects]
+        filtered = [(filters, obj) for filters, obj in pairs if filters]
+        cases = [
+            Case(given={"res": obj}, steps=[Step(expression=each) for each in filters])
+            for filters, obj in filtered
+        ]
+        chosen = [ref_of(obj) for filters, obj in pairs if not filters]
+        if not cases:
+            return chosen
+        try:
+            outcomes = await self._evaluates.evaluate(
+                namespace, cases, shared={"req": request or {}}, doubles=True
+            )
+            for (filters, obj), found in zip(filtered, outcomes, strict=True):
+                if all(map(expressions.holds, filters, found)):
+                    chosen.append(ref_of(obj))
+        except StalledError as exc:
+            raise RefusedError(
+                f"the filters of the Receiver cannot be used on {len(cases)} objects: {exc}",
+                status=503,
+            ) from exc
+        return chosen
 
 
 class _Reading:
@@ -84,44 +107,47 @@ class _Reading:
     ) -> None:
         self._client = client
         self._require_current = require_current
+        self._reads = 0
         self._known: dict[tuple[GroupVersionKind, str], Sequence[Json]] = {}
         own = receiver.metadata.namespace
         self._entries = Counter(
             (followed.KINDS[each.kind], each.namespace or own) for each in receiver.spec.resources
         )
 
-    async def objects(
-        self, gvk: GroupVersionKind, namespace: str, each: ReceiverResource
-    ) -> Sequence[Json]:
+    async def objects(self, ref: ObjectRef, each: ReceiverResource) -> Sequence[Json]:
         """Return the objects that an entry selects.
 
         Raises:
             RefusedError: the Receiver was changed, or has entries for too many namespaces.
         """
-        if self._entries[gvk, namespace] == 1:
-            return await self._alone(gvk, namespace, each)
-        if (gvk, namespace) not in self._known:
-            if len(self._known) >= _MOST_LISTS:
-                raise RefusedError(
-                    f"spec.resources needs more than {_MOST_LISTS} lists of objects: select fewer"
-                    " kinds and namespaces",
-                    status=503,
-                )
-            self._require_current()
-            self._known[gvk, namespace] = await self._client.list(gvk, namespace)
-        return [obj for obj in self._known[gvk, namespace] if _selects(each, obj)]
+        place = (ref.gvk, ref.namespace)
+        if self._entries[place] == 1:
+            return await self._alone(ref, each)
+        if place not in self._known:
+            self._require_read()
+            self._known[place] = await self._client.list(*place)
+        return [obj for obj in self._known[place] if _selects(each, obj)]
 
-    async def _alone(
-        self, gvk: GroupVersionKind, namespace: str, each: ReceiverResource
-    ) -> Sequence[Json]:
-        self._require_current()
+    async def _alone(self, ref: ObjectRef, each: ReceiverResource) -> Sequence[Json]:
+        self._require_read()
         if each.name == _EVERY:
             labels = ",".join(f"{key}={value}" for key, value in sorted(each.match_labels.items()))
-            return await self._client.list(gvk, namespace, label_selector=labels)
+            return await self._client.list(ref.gvk, ref.namespace, label_selector=labels)
         try:
-            return [await self._client.get(gvk, each.name, namespace)]
+            return [await self._client.get(ref.gvk, ref.name, ref.namespace)]
         except NotFoundError:
             return []
+
+    def _require_read(self) -> None:
+        """Count a request; require that there may be another one for this Receiver."""
+        self._require_current()
+        if self._reads >= _MOST_READS:
+            raise RefusedError(
+                f"spec.resources needs more than {_MOST_READS} requests for objects: select fewer"
+                " kinds and namespaces",
+                status=503,
+            )
+        self._reads += 1
 
 
 def _selects(each: ReceiverResource, obj: Json) -> bool:
@@ -132,35 +158,6 @@ def _selects(each: ReceiverResource, obj: Json) -> bool:
     return each.match_labels.items() <= labels.items()
 
 
-def _compiled(text: str) -> expressions.Expression:
-    try:
-        return expressions.Expression(text)
-    except StalledError as exc:
-        raise RefusedError("an expression of the Receiver cannot be used", status=503) from exc
-
-
-async def _chosen(
-    objects: Sequence[Json], filters: Sequence[expressions.Expression], request: Json | None
-) -> AsyncIterator[Json]:
-    """Yield the objects that match all filters, and yield to the event loop after each.
-
-    Raises:
-        RefusedError: the filters take too long.
-    """
-    spent = 0.0
-    for obj in objects:
-        began = time.thread_time()
-        if _holds(filters, {"res": obj, "req": request}):
-            yield obj
-        spent += time.thread_time() - began
-        if spent > _CPU_SECONDS:
-            raise RefusedError(
-                f"the expressions of the Receiver take more than {_CPU_SECONDS:g} s of CPU on"
-                f" {len(objects)} objects: select fewer, or send less",
-                status=503,
-            )
-        await asyncio.sleep(0)
-
-
-def _holds(filters: Sequence[expressions.Expression], values: Mapping[str, Any]) -> bool:
-    return all(each.holds(values) for each in filters)
+def _filters(receiver: Receiver, each: ReceiverResource) -> list[Expression]:
+    texts = (receiver.spec.resource_filter, each.filter)
+    return [Expression(text=text, variables=VARIABLES) for text in texts if text]

@@ -21,10 +21,12 @@ from controllers.notification.events.spool import Delivery, Spool
 from controllers.notification.sending.asking import Asking
 from controllers.notification.sending.targets import Place
 from controllers.notification.services import SERVICES
+from controllers.notification.services.git import naming
 from controllers.notification.services.service import UnsuitableError
 from crds.notification import Provider
 from toolkit import telemetry
 from toolkit.errors import PenstockError, StalledError, TransientError
+from toolkit.expressions.evaluator import Evaluates
 from toolkit.kube.informer import Change
 from toolkit.objects import ObjectKey
 from toolkit.remote.errors import AuthError, HttpError
@@ -89,12 +91,14 @@ class Sender:
         *,
         place: Callable[[Provider], Awaitable[Place]],
         http: Http,
+        evaluates: Evaluates,
         pause: float = 1.0,
     ) -> None:
         """Prepare; ``pause`` is the first one after a failure."""
         self._spool = spool
         self._place = place
         self._http = http
+        self._evaluates = evaluates
         self._pause = pause
         self._providers: Providers | None = None
         self._changed: Callable[[ObjectKey], None] = _nobody
@@ -258,7 +262,8 @@ class Sender:
             async with self._turn(key, place, failures):
                 notice = msgspec.json.decode(delivery.notice, type=Notice)
                 notice = msgspec.structs.replace(notice, key=delivery.key)
-                await SERVICES[kind](notice, place.target, Asking(self._http, place))
+                target = await naming.named(self._evaluates, notice, place.target)
+                await SERVICES[kind](notice, target, Asking(self._http, place))
         except (PenstockError, TimeoutError) as exc:
             problem = place.masked(str(exc) or "the service did not respond in time")
             if isinstance(exc, AuthError):

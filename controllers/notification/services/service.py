@@ -36,6 +36,8 @@ class Target:
     lent: bool = False
     headers: Mapping[str, str] = field(default_factory=dict, repr=False)
     status_expression: str = ""
+    status_id: str = ""
+    """What ``status_expression`` gives for the notice that is sent."""
 
     def base(self, default: str = "") -> str:
         """Return the address without a slash at the end, or the default."""

@@ -11,11 +11,12 @@ import pytest
 
 from tests.tools.waiting import SECONDS, until
 from toolkit.apply.changes import Known
-from toolkit.apply.health import Status, compile_rules
+from toolkit.apply.health import Status, rules_of
 from toolkit.apply.live import LiveSet
 from toolkit.apply.options import MANAGER, ApplyOptions
 from toolkit.apply.order import Identity
 from toolkit.apply.ownership import Owner
+from toolkit.expressions.evaluator import Evaluator
 from toolkit.kube.client import Client
 from toolkit.objects import Json, ObjectKey, ObjectRef, gvk_of, ref_of
 
@@ -23,13 +24,19 @@ from toolkit.objects import Json, ObjectKey, ObjectRef, gvk_of, ref_of
 class Watched:
     """A running live set, and what it has reported."""
 
-    def __init__(self, api: Client, apply: Any, make: Any) -> None:
+    def __init__(self, api: Client, apply: Any, make: Any, evaluates: Evaluator) -> None:
         self._api = api
         self._apply = apply
         self._make = make
         self.drifts: asyncio.Queue[tuple[ObjectRef, tuple[str, ...], bool]] = asyncio.Queue()
         self.healths: asyncio.Queue[ObjectRef] = asyncio.Queue()
-        self.live = LiveSet(api, manager=MANAGER, on_drift=self._drift, on_health=self._health)
+        self.live = LiveSet(
+            api,
+            manager=MANAGER,
+            evaluates=evaluates,
+            on_drift=self._drift,
+            on_health=self._health,
+        )
 
     def _drift(
         self, owner: ObjectKey, ref: ObjectRef, *, managers: tuple[str, ...], deleted: bool
@@ -74,8 +81,10 @@ class Watched:
 
 
 @pytest.fixture
-async def watched(api: Client, apply: Any, make: Any) -> AsyncIterator[Watched]:
-    made = Watched(api, apply, make)
+async def watched(
+    api: Client, apply: Any, make: Any, evaluates: Evaluator
+) -> AsyncIterator[Watched]:
+    made = Watched(api, apply, make, evaluates)
     async with _running(made.live):
         yield made
 
@@ -267,11 +276,11 @@ async def test_a_change_between_apply_and_expectation_is_not_lost(
     assert (await watched.drift())[0] == ref_of(config)
 
 
-async def test_a_change_before_the_watch_began_is_not_lost(
-    apply: Any, make: Any, owner: Owner, api: Client, cluster: Any
+async def test_a_change_before_the_watch_began_is_not_lost(  # noqa: PLR0917 - fixtures
+    apply: Any, make: Any, owner: Owner, api: Client, cluster: Any, evaluates: Evaluator
 ) -> None:
     config = make.config_map()
-    late = Watched(api, apply, make)
+    late = Watched(api, apply, make, evaluates)
     late.live.ensure(owner.key, {gvk_of(config)})
     changes = await apply(config)
     late.live.expect(owner.key, changes.known)
@@ -281,11 +290,11 @@ async def test_a_change_before_the_watch_began_is_not_lost(
         assert (await late.drift())[0] == ref_of(config)
 
 
-async def test_a_deletion_before_the_watch_began_is_not_lost(
-    apply: Any, make: Any, owner: Owner, api: Client, cluster: Any
+async def test_a_deletion_before_the_watch_began_is_not_lost(  # noqa: PLR0917 - fixtures
+    apply: Any, make: Any, owner: Owner, api: Client, cluster: Any, evaluates: Evaluator
 ) -> None:
     config = make.config_map()
-    late = Watched(api, apply, make)
+    late = Watched(api, apply, make, evaluates)
     late.live.ensure(owner.key, {gvk_of(config)})
     changes = await apply(config)
     late.live.expect(owner.key, changes.known)
@@ -328,10 +337,10 @@ async def test_owned_objects_are_those_that_we_applied(
 
 
 async def test_a_kind_that_may_not_be_watched_is_reported(
-    api: Client, apply: Any, owner: Owner, make: Any
+    api: Client, apply: Any, owner: Owner, make: Any, evaluates: Evaluator
 ) -> None:
     nobody = api.impersonating(f"system:serviceaccount:{owner.namespace}:nobody")
-    tenant = Watched(nobody, apply, make)
+    tenant = Watched(nobody, apply, make, evaluates)
     kind = gvk_of(make.config_map())
     async with _running(tenant.live):
         tenant.live.ensure(owner.key, {kind})
@@ -383,7 +392,7 @@ async def test_rules_given_later_are_applied_to_what_was_seen_before(
     await watched.until(owner, deployed[1], Status.CURRENT)
     never = {"apiVersion": "v1", "kind": "ConfigMap", "current": "data.key == 'never'"}
 
-    watched.live.set_rules(owner.key, compile_rules([never]))
+    watched.live.set_rules(owner.key, rules_of([never]))
 
     await watched.until(owner, deployed[1], Status.IN_PROGRESS)
 

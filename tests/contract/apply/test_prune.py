@@ -146,9 +146,7 @@ async def test_what_finalizers_hold_stays_listed_until_it_is_gone(
 
 async def _shown(api: Client, ref: ObjectRef) -> Live:
     """Return the object as a watch shows it now."""
-    projector = Projector(
-        gvk=ref.gvk, manager=MANAGER, group=KUSTOMIZE_GROUP, rules_of=lambda _: ()
-    )
+    projector = Projector(gvk=ref.gvk, manager=MANAGER, group=KUSTOMIZE_GROUP)
     return projector.project(await api.get(ref.gvk, ref.name, ref.namespace))
 
 

@@ -29,9 +29,7 @@ class Conf:
 
     async def seen(self) -> Find:
         """See it as a watch would, and show that from then on."""
-        projector = Projector(
-            gvk=CONFIG_MAP, manager=MANAGER, group=KUSTOMIZE_GROUP, rules_of=lambda _: ()
-        )
+        projector = Projector(gvk=CONFIG_MAP, manager=MANAGER, group=KUSTOMIZE_GROUP)
         live = projector.project(await self._api.get(CONFIG_MAP, *self._key))
         return lambda ref: live if ref.gvk == CONFIG_MAP else None
 

@@ -12,6 +12,7 @@ from toolkit.apply.live import LiveSet
 from toolkit.apply.options import MANAGER
 from toolkit.apply.ownership import Owner
 from toolkit.apply.wait import Verdict, Waits, vanishing
+from toolkit.expressions.evaluator import Evaluator
 from toolkit.kube.client import Client
 from toolkit.objects import Json, ObjectKey, ObjectRef, gvk_of, ref_of
 
@@ -19,11 +20,17 @@ from toolkit.objects import Json, ObjectKey, ObjectRef, gvk_of, ref_of
 class Waiting:
     """A live set and waits that are told by it, as a controller wires them."""
 
-    def __init__(self, api: Client) -> None:
+    def __init__(self, api: Client, evaluates: Evaluator) -> None:
         self.verdicts: asyncio.Queue[ObjectKey] = asyncio.Queue()
         self.healths: asyncio.Queue[ObjectRef] = asyncio.Queue()
         self.drifts: list[ObjectRef] = []
-        self.live = LiveSet(api, manager=MANAGER, on_drift=self._drift, on_health=self._health)
+        self.live = LiveSet(
+            api,
+            manager=MANAGER,
+            evaluates=evaluates,
+            on_drift=self._drift,
+            on_health=self._health,
+        )
         self.waits = Waits(self.live, self.verdicts.put_nowait)
 
     def _health(self, owner: ObjectKey, ref: ObjectRef) -> None:
@@ -46,8 +53,8 @@ class Waiting:
 
 
 @pytest.fixture
-async def waiting(api: Client) -> AsyncIterator[Waiting]:
-    made = Waiting(api)
+async def waiting(api: Client, evaluates: Evaluator) -> AsyncIterator[Waiting]:
+    made = Waiting(api, evaluates)
     tasks = [asyncio.create_task(made.live.run()), asyncio.create_task(made.waits.run())]
     yield made
     for task in tasks:

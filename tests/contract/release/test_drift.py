@@ -11,6 +11,7 @@ import pytest
 
 from controllers.applying.clusters import Clusters
 from controlplane.plane import ControlPlane
+from tests.fakes.evaluating import NoEvaluator
 from tests.fakes.helmworld import World
 from tests.tools.waiting import until
 from toolkit.apply.live import LiveSet
@@ -44,6 +45,7 @@ class RealWorld(World):
             enqueue,
             group="helm.toolkit.fluxcd.io",
             manager="helm-controller",
+            evaluates=NoEvaluator(),
         )
 
     async def settled(self, *triggers: str) -> None:

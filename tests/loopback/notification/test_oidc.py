@@ -16,9 +16,12 @@ from controllers.notification.receiving import oidc
 from controllers.notification.receiving.oidc import AUDIENCE, Tokens
 from controllers.notification.receiving.request import Hook, RefusedError
 from controllers.notification.receiving.senders import SENDERS
-from crds.notification_receiver import Receiver
+from crds.notification_receiver import OIDCProvider, Receiver
+from tests.fakes.evaluating import closing
 from tests.fakes.issuer import Issuer
 from tests.fakes.serving import serving
+from toolkit.expressions import evaluator
+from toolkit.expressions.evaluator import Evaluator
 from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.http.http import Http
 
@@ -71,10 +74,11 @@ async def running(
     place: Place, tls: ssl.SSLContext, ca: bytes, *tokens: Any, kind: str, **secret: bytes
 ) -> None:
     """Check hooks with tokens, each made by a function once the issuer has its address."""
-    async with serving(place.answer, tls=tls) as port, Http() as http:
+    evaluates = evaluator.start()
+    async with serving(place.answer, tls=tls) as port, Http() as http, closing(evaluates):
         place.issuer.url = f"https://localhost:{port}"
         checks = Tokens(
-            http, lambda _: Endpoint(ca=ca), google_keys=f"https://localhost:{port}/keys"
+            http, lambda _: Endpoint(ca=ca), evaluates, google_keys=f"https://localhost:{port}/keys"
         )
         for make in tokens:
             rules = [{"expression": place.demands, "message": "only a may call"}]
@@ -157,7 +161,7 @@ def test_an_expression_that_cannot_be_used_lets_nobody_pass(
     place = Place()
     place.demands = "vars.who ="
 
-    with pytest.raises(RefusedError, match="an expression of the Receiver cannot be used"):
+    with pytest.raises(RefusedError, match="the claims cannot be judged"):
         asyncio.run(running(place, server_tls, ca, place.token, kind="generic-oidc"))
 
 
@@ -230,3 +234,30 @@ def test_a_push_of_another_account_is_refused(
                 **held,
             )
         )
+
+
+COSTLY = {
+    "validations": [{"expression": "claims.l.all(x,claims.l.all(y,y!=''))", "message": "m"}] * 250,
+    "variables": [{"name": "v", "expression": "['" + "y" * 400 + "']" + ".map(x,x+x+x+x+x)" * 10}],
+}
+
+
+@pytest.mark.parametrize("field", COSTLY)
+async def test_rules_that_cost_too_much_let_nobody_pass(evaluates: Evaluator, field: str) -> None:
+    """1,770 validations held up the controller; a variable of 577 characters took 491 MiB."""
+    rules = {"validations": [{"expression": "true", "message": "m"}], field: COSTLY[field]}
+    provider = msgspec.convert({"issuerURL": "https://x", **rules}, OIDCProvider)
+    claims = {"l": [f"c{number}" for number in range(310)]}
+
+    with pytest.raises(RefusedError, match="too expensive on these values") as caught:
+        await oidc.require_claims(evaluates, "team", provider, claims)
+
+    assert caught.value.status == 503
+
+
+async def test_no_more_rules_are_evaluated_than_a_receiver_may_have(evaluates: Evaluator) -> None:
+    rules = [{"expression": "claims.l.all(x,claims.l.all(y,y!=''))", "message": "m"}] * 1770
+    provider = msgspec.convert({"issuerURL": "https://x", "validations": rules}, OIDCProvider)
+
+    with pytest.raises(RefusedError, match="use fewer"):
+        await oidc.require_claims(evaluates, "team", provider, {})

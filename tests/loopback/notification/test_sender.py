@@ -21,6 +21,7 @@ from controllers.notification.services.service import Target
 from crds.meta import ObjectMeta
 from crds.notification import Provider, ProviderSpec
 from tests.fakes import virtualtime
+from tests.fakes.evaluating import NoEvaluator
 from tests.fakes.serving import closed_port, free_port, serving
 from tests.tools.waiting import until
 from toolkit.kube.informer import Change
@@ -117,7 +118,7 @@ async def sending(
     spool = Spool(directory, limit=LIMIT)
     await spool.open()
     async with Http() as http:
-        sender = Sender(spool, place=place, http=http, pause=pause)
+        sender = Sender(spool, place=place, http=http, evaluates=NoEvaluator(), pause=pause)
         sender.follow(known, changed=lambda _: None)
         running = asyncio.create_task(sender.run())
         yield sender, spool

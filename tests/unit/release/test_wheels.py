@@ -15,7 +15,6 @@ from release.trees import Node
 LOCKED = frozenset(re.findall(r"^([\w.-]+)==", wheels.ALL.read_text(), re.MULTILINE))
 _IMPORT = re.compile(r"^ *(?:from (?=[\w.]+ import)|import )(\w+)", re.MULTILINE)
 DISTRIBUTIONS = {
-    "cel": "common-expression-language",
     "jwt": "pyjwt",
     "prometheus_client": "prometheus-client",
     "re2": "google-re2",

@@ -8,13 +8,9 @@ from dataclasses import dataclass
 from typing import Final
 from urllib.parse import urlsplit
 
-import msgspec
-
 from controllers.notification.events.event import ORIGIN_REVISION, REVISION
 from controllers.notification.events.matching import Notice
 from controllers.notification.services.service import Target, UnsuitableError
-from toolkit.apply import expressions
-from toolkit.errors import StalledError
 
 _SHA: Final = re.compile(r"[0-9a-f]{40}([0-9a-f]{24})?")
 _WORD: Final = re.compile(r"(?<=[a-z0-9])(?=[A-Z])")
@@ -78,11 +74,7 @@ def sha(notice: Notice) -> str:
 
 
 def state(notice: Notice, target: Target) -> State | None:
-    """Return the state to set; None if the notice is not about a commit.
-
-    Raises:
-        UnsuitableError: ``commitStatusExpr`` has no valid id as result.
-    """
+    """Return the state to set; None if the notice is not about a commit."""
     commit, event = sha(notice), notice.event
     if not commit or event.reason == _PROGRESSING:
         return None
@@ -98,17 +90,5 @@ def state(notice: Notice, target: Target) -> State | None:
 
 def _named(notice: Notice, target: Target) -> str:
     about = notice.event.involved_object
-    if not target.status_expression:
-        return f"{about.kind.lower()}/{about.name}/{target.uid.partition('-')[0]}".rstrip("/")
-    namespace, _, name = notice.alert.partition("/")
-    variables = {
-        "event": msgspec.to_builtins(notice.event),
-        "alert": {"metadata": {"namespace": namespace, "name": name}},
-        "provider": {
-            "metadata": {"namespace": target.namespace, "name": target.name, "uid": target.uid}
-        },
-    }
-    try:
-        return expressions.Expression(target.status_expression).text_of(variables)
-    except StalledError as exc:
-        raise UnsuitableError(f"spec.commitStatusExpr: {exc}") from exc
+    default = f"{about.kind.lower()}/{about.name}/{target.uid.partition('-')[0]}".rstrip("/")
+    return target.status_id or default

@@ -15,6 +15,7 @@ from controlplane.plane import ControlPlane
 from tests.tools.waiting import SECONDS
 from toolkit.apply import ownership
 from toolkit.apply.options import MANAGER
+from toolkit.expressions.evaluator import Evaluator
 from toolkit.kube import config
 from toolkit.kube.client import Client
 from toolkit.kube.informer import Change
@@ -29,10 +30,10 @@ _RBAC = {"apiVersion": "rbac.authorization.k8s.io/v1"}
 class Scene:
     """Inventories that a test lists by hand, and an administrator who applies."""
 
-    def __init__(self, admin: Client, api: Client, namespace: str) -> None:
+    def __init__(self, admin: Client, api: Client, namespace: str, evaluates: Evaluator) -> None:
         self.admin = admin
         self.view = View(kind="Inventory", api_version="gitops.penstock.dev/v1alpha1", tag=1)
-        self.inventories = Inventories(api, APPLIERS[0], self.view)
+        self.inventories = Inventories(api, APPLIERS[0], self.view, evaluates=evaluates)
         self.key = ObjectKey(namespace, "app")
         self.owner = ownership.Owner(namespace=namespace, name="app")
         self._last: Applied | None = None
@@ -85,8 +86,8 @@ async def running(scene: Scene) -> AsyncIterator[Scene]:
 
 
 @pytest_asyncio.fixture(loop_scope="module")
-async def scene(admin: Client, namespace: str) -> AsyncIterator[Scene]:
-    async with running(Scene(admin, admin, namespace)) as started:
+async def scene(admin: Client, namespace: str, evaluates: Evaluator) -> AsyncIterator[Scene]:
+    async with running(Scene(admin, admin, namespace, evaluates)) as started:
         yield started
 
 
@@ -166,7 +167,7 @@ def role(namespace: str, *resources: str) -> Json:
 
 @pytest_asyncio.fixture(loop_scope="module")
 async def restricted(
-    control_plane: ControlPlane, admin: Client, namespace: str
+    control_plane: ControlPlane, admin: Client, namespace: str, evaluates: Evaluator
 ) -> AsyncIterator[Scene]:
     """Give a scene whose watches are those of an account that may watch ConfigMaps."""
     account = f"system:serviceaccount:{namespace}:{READER}"
@@ -183,7 +184,7 @@ async def restricted(
         await admin.apply(obj, manager="test")
     async with (
         Client.open(config.from_environment(str(control_plane.kubeconfig))) as client,
-        running(Scene(admin, client.impersonating(account), namespace)) as started,
+        running(Scene(admin, client.impersonating(account), namespace, evaluates)) as started,
     ):
         yield started
 

@@ -81,7 +81,7 @@ def _start() -> World:
 
 @cache
 def _observed(live: Simulated) -> Observed:
-    return project(scene.CONFIG_MAP, live.json(), APPLIERS[0], lambda _: ())
+    return project(scene.CONFIG_MAP, live.json(), APPLIERS[0])
 
 
 @cache

@@ -18,6 +18,7 @@ from apiserver.inventories.projection import Inventories
 from apiserver.inventories.reconciling import Reconciling
 from apiserver.view import View
 from controllers.helm import planning
+from tests.fakes.evaluating import NoEvaluator
 from tests.unit.apiserver.inventories.scene import KEY, REF, applied
 from tests.unit.apiserver.inventories.served import asked
 from toolkit.kube.client import Client
@@ -54,7 +55,9 @@ class Scene:
 async def scene() -> AsyncIterator[Scene]:
     view = View(kind="Inventory", api_version="gitops.penstock.dev/v1alpha1", tag=1)
     async with Client.open(ClusterConfig(server="http://127.0.0.1:1", namespace="x")) as api:
-        yield Scene(view, {each: Inventories(api, each, view) for each in APPLIERS})
+        yield Scene(
+            view, {each: Inventories(api, each, view, evaluates=NoEvaluator()) for each in APPLIERS}
+        )
 
 
 async def test_each_is_served_under_a_name_of_its_own(scene: Scene) -> None:

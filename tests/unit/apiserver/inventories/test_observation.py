@@ -1,14 +1,16 @@
 """What is kept of an object, what is told of its kind, and how much time expressions get."""
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from apiserver.inventories import observation
-from apiserver.inventories.observation import Budget, Observation, judged, project
+from apiserver.inventories.observation import Observation, judged, project
 from apiserver.inventories.rows import UNREAD
+from tests.fakes.evaluating import NoEvaluator
 from tests.unit.apiserver.inventories.scene import APPLIER, KEY, REF
-from toolkit.apply.health import Status, compile_rules
+from toolkit.apply.health import Status, rules_of
 from toolkit.apply.order import GroupKind
 from toolkit.kube.errors import ForbiddenError
 from toolkit.objects import GroupVersionKind, Json, ObjectRef
@@ -48,7 +50,6 @@ def test_those_are_named_who_have_written_since_the_applier() -> None:
             entry("status", "2026-01-03T00:00:00Z", subresource="status"),
         ),
         APPLIER,
-        lambda _: (),
     )
 
     assert (seen.live.owner, seen.applied, seen.later) == (KEY, OURS["time"], ("later", "same"))
@@ -59,8 +60,8 @@ def test_marks_and_lives_are_read_from_the_object() -> None:
     disabled = obj(OURS, metadata={"annotations": {f"{GROUP}/reconcile": "Disabled"}})
     job = obj(OURS, spec={"ttlSecondsAfterFinished": 1})
 
-    assert project(CONFIG_MAP, disabled, APPLIER, lambda _: ()).disabled
-    assert project(GroupVersionKind("batch", "v1", "Job"), job, APPLIER, lambda _: ()).vanishing
+    assert project(CONFIG_MAP, disabled, APPLIER).disabled
+    assert project(GroupVersionKind("batch", "v1", "Job"), job, APPLIER).vanishing
 
 
 @pytest.mark.parametrize(
@@ -81,7 +82,7 @@ def test_what_is_to_be_left_alone_is_so_with_and_without_an_owner(
     annotations = {f"{GROUP}/{name}": value for name, value in marks.items()}
     found = obj(OURS, metadata={"annotations": annotations, **unlabelled})
 
-    assert project(CONFIG_MAP, found, APPLIER, lambda _: ()).disabled is disabled
+    assert project(CONFIG_MAP, found, APPLIER).disabled is disabled
 
 
 @pytest.mark.parametrize("place", ["annotations", "labels"])
@@ -96,29 +97,18 @@ def test_what_is_only_created_is_left_to_others(place: str) -> None:
 def test_metadata_alone_are_judged_as_the_kind_that_they_are_of() -> None:
     partial = {"apiVersion": "meta.k8s.io/v1", "kind": "PartialObjectMetadata", **obj(OURS)}
 
-    seen = project(GroupVersionKind("", "v1", "Secret"), partial, APPLIER, lambda _: ())
+    seen = project(GroupVersionKind("", "v1", "Secret"), partial, APPLIER)
 
     assert (seen.live.owner, seen.live.health.status) == (KEY, Status.CURRENT)
 
 
-def test_an_object_is_judged_by_its_owners_expressions() -> None:
-    rules = compile_rules([{"apiVersion": "v1", "kind": "ConfigMap", "current": "data.up == '1'"}])
-    down = obj(OURS, data={"up": "0"})
+def test_an_object_is_not_judged_by_its_owners_expressions_before_they_are_evaluated() -> None:
+    rules = rules_of([{"apiVersion": "v1", "kind": "ConfigMap", "current": "data.up == '1'"}])
+    seen = project(CONFIG_MAP, obj(OURS, data={"up": "0"}), APPLIER)
+    (rule,) = rules
+    later = replace(seen, live=replace(seen.live, rule=rule.key))
 
-    with_rules = project(CONFIG_MAP, down, APPLIER, lambda _: rules)
-    without = project(CONFIG_MAP, down, APPLIER, lambda _: ())
-
-    assert with_rules.live.health.status is Status.IN_PROGRESS
-    assert (judged(REF, with_rules, rules), judged(REF, without, rules)) == (True, False)
-
-
-def test_expressions_get_so_much_time_each_second() -> None:
-    budget = Budget(0.2)
-
-    before = budget.left(10.1)
-    budget.spend(0.25)
-
-    assert (before, budget.left(10.9), budget.left(11.0)) == (True, False, True)
+    assert (judged(REF, seen, rules), judged(REF, later, rules)) == (False, True)
 
 
 class Cache:
@@ -141,7 +131,9 @@ class Scene:
         monkeypatch.setattr(observation, "Informer", self._open)
         told: Any = self
         api: Any = None
-        self.observation = Observation(api, APPLIER, told, rules_of=lambda _: ())
+        self.observation = Observation(
+            api, APPLIER, told, rules_of=lambda _: (), evaluates=NoEvaluator()
+        )
 
     def _open(self, _: object, gvk: GroupVersionKind, **__: object) -> Cache:
         self.caches[gvk] = Cache()

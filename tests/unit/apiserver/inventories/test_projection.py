@@ -13,6 +13,7 @@ from apiserver.inventories.model import Inventory
 from apiserver.inventories.projection import Inventories
 from apiserver.item import Item
 from apiserver.view import View
+from tests.fakes.evaluating import NoEvaluator
 from tests.unit.apiserver.inventories.scene import (
     APPLIER,
     CONFIG_MAP,
@@ -36,7 +37,7 @@ class Scene:
 
     def __init__(self, api: Client) -> None:
         self.view = View(kind="Inventory", api_version="gitops.penstock.dev/v1alpha1", tag=1)
-        self.inventories = Inventories(api, APPLIER, self.view, monotonic=lambda: self.now)
+        self.inventories = Inventories(api, APPLIER, self.view, evaluates=NoEvaluator())
         self.now = 0.0
         self.reasons: dict[tuple[str, str], str] = {}
         self.read: list[ObjectRef] = []

@@ -10,6 +10,7 @@ import pytest
 from apiserver.inventories.projection import Inventories
 from apiserver.inventories.tree import Tree
 from apiserver.view import View
+from tests.fakes.evaluating import NoEvaluator
 from tests.unit.apiserver.inventories.scene import APPLIER, KEY, applied, seen
 from tests.unit.apiserver.inventories.served import asked
 from toolkit.kube import errors
@@ -74,7 +75,7 @@ class Api:
 
 async def tree(api: Any, states: dict[ObjectRef, Any]) -> list[Json]:
     view = View(kind="Inventory", api_version="gitops.penstock.dev/v1alpha1", tag=1)
-    inventories = Inventories(api, APPLIER, view)
+    inventories = Inventories(api, APPLIER, view, evaluates=NoEvaluator())
     observation: Any = inventories.observation
     observation.reason = lambda _: ""
     inventories.applier(Change("ADDED", KEY, None, applied(*states)))

@@ -18,6 +18,7 @@ from crds.kustomize import Kustomization
 from crds.meta import Artifact
 from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.evaluating import NoEvaluator
 from tests.tools import sessions
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError
@@ -68,7 +69,9 @@ def follow(
 
     async def main() -> Any:
         async with server.running() as own, RemoteClients(own, size=size) as remotes:
-            clusters = Clusters(own, remotes, lambda *_: None, group="x", manager="y")
+            clusters = Clusters(
+                own, remotes, lambda *_: None, group="x", manager="y", evaluates=NoEvaluator()
+            )
             running = asyncio.create_task(clusters.run())
             try:
                 return await scenario(clusters), running.done()

@@ -13,8 +13,10 @@ from crds.helm import HelmRelease
 from crds.kustomize import Kustomization
 from crds.policy_referencegrant import ReferenceGrant
 from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.evaluating import NoEvaluator
 from tests.fakes.granting import KUSTOMIZE, allowing, grant
 from toolkit.errors import AccessDeniedError, StalledError, WaitingError
+from toolkit.expressions.evaluator import Evaluates, Evaluator
 from toolkit.kube.informer import Informer
 from toolkit.kube.later import Later
 from toolkit.objects import Json, ObjectKey
@@ -47,23 +49,28 @@ def gate(
     *others: Kustomization | HelmRelease,
     grants: tuple[ReferenceGrant, ...] = (),
     cross: bool = True,
+    evaluates: Evaluates | None = None,
 ) -> Gate:
     policy = allowing(*grants, cross_namespace=cross)
     known: dict[str, dict[ObjectKey, Kustomization | HelmRelease]] = {kind: {} for kind in KINDS}
     for each in others:
         known[each.kind][ObjectKey(each.metadata.namespace, each.metadata.name)] = each
-    return Gate(lookups={gvk: known[kind].get for kind, gvk in KINDS.items()}, policy=policy)
+    return Gate(
+        lookups={gvk: known[kind].get for kind, gvk in KINDS.items()},
+        policy=policy,
+        evaluates=evaluates or NoEvaluator(),
+    )
 
 
-def require(asked: Gate, obj: Kustomization | HelmRelease, *, current: bool = True) -> None:
-    asked.require_ready(obj, current=lambda _: current)
+async def require(asked: Gate, obj: Kustomization | HelmRelease, *, current: bool = True) -> None:
+    await asked.require_ready(obj, current=lambda _: current)
 
 
 APP = kustomization("app", {"name": "base"})
 
 
-def test_ready_dependency_lets_the_pass_through() -> None:
-    require(gate(kustomization("base")), APP)
+async def test_ready_dependency_lets_the_pass_through() -> None:
+    await require(gate(kustomization("base")), APP)
 
 
 @pytest.mark.parametrize(
@@ -75,17 +82,17 @@ def test_ready_dependency_lets_the_pass_through() -> None:
     ],
     ids=["not ready", "not observed", "new"],
 )
-def test_dependency_that_is_not_ready_is_waited_for(base: Kustomization) -> None:
+async def test_dependency_that_is_not_ready_is_waited_for(base: Kustomization) -> None:
     with pytest.raises(WaitingError, match="'team/base' is not ready") as caught:
-        require(gate(base), APP)
+        await require(gate(base), APP)
 
     assert caught.value.reason == "DependencyNotReady"
     assert caught.value.told.event == "Dependencies do not meet ready condition"
 
 
-def test_dependency_that_is_ready_at_another_revision_is_waited_for() -> None:
+async def test_dependency_that_is_ready_at_another_revision_is_waited_for() -> None:
     with pytest.raises(WaitingError, match="'team/base' revision is not up to date"):
-        require(gate(kustomization("base")), APP, current=False)
+        await require(gate(kustomization("base")), APP, current=False)
 
 
 def release(name: str, *depends: Json, ready: bool = True) -> HelmRelease:
@@ -106,69 +113,102 @@ def release(name: str, *depends: Json, ready: bool = True) -> HelmRelease:
     return msgspec.convert(body, HelmRelease)
 
 
-def test_objects_of_both_kinds_wait_for_each_other() -> None:
+async def test_objects_of_both_kinds_wait_for_each_other() -> None:
     both = gate(kustomization("base"), release("base", ready=False))
     app = kustomization("app", {"name": "base", "kind": "HelmRelease"})
 
     with pytest.raises(WaitingError, match="dependency 'team/base' is not ready"):
-        require(both, app)
-    require(both, release("app", {"name": "base", "kind": "Kustomization"}))
+        await require(both, app)
+    await require(both, release("app", {"name": "base", "kind": "Kustomization"}))
 
 
-def test_one_without_a_kind_is_of_the_own_kind() -> None:
+async def test_one_without_a_kind_is_of_the_own_kind() -> None:
     both = gate(kustomization("base"), release("base", ready=False))
 
-    require(both, APP)
+    await require(both, APP)
     with pytest.raises(WaitingError, match="dependency 'team/base' is not ready"):
-        require(both, release("app", {"name": "base"}))
+        await require(both, release("app", {"name": "base"}))
 
 
-def test_missing_dependency_is_named() -> None:
+async def test_missing_dependency_is_named() -> None:
     with pytest.raises(WaitingError, match="dependency 'team/base' not found") as caught:
-        require(gate(), APP)
+        await require(gate(), APP)
 
     assert caught.value.reason == "DependencyNotReady"
 
 
-def test_every_dependency_must_be_ready() -> None:
+async def test_every_dependency_must_be_ready() -> None:
     app = kustomization("app", {"name": "base"}, {"name": "late"})
 
     with pytest.raises(WaitingError, match="dependency 'team/late' not found"):
-        require(gate(kustomization("base")), app)
+        await require(gate(kustomization("base")), app)
 
 
-def test_cycle_of_dependencies_says_what_it_waits_for() -> None:
+async def test_cycle_of_dependencies_says_what_it_waits_for() -> None:
     """Admission refuses one, but it may be older or have passed while the gate was away."""
     one = kustomization("one", {"name": "two"}, ready=False)
     two = kustomization("two", {"name": "one"}, ready=False)
 
     for each, other in ((one, "two"), (two, "one")):
         with pytest.raises(WaitingError, match=f"dependency 'team/{other}' is not ready"):
-            require(gate(one, two), each)
+            await require(gate(one, two), each)
 
 
 LABELS = "dep.metadata.labels['version'] == self.metadata.labels['version']"
 
 
 @pytest.mark.parametrize(("version", "passes"), [("1", True), ("2", False)])
-def test_ready_expression_replaces_the_rule(version: str, *, passes: bool) -> None:
+async def test_ready_expression_replaces_the_rule(
+    evaluates: Evaluator, version: str, *, passes: bool
+) -> None:
     app = kustomization("app", {"name": "base", "readyExpr": LABELS}, labels={"version": "1"})
     base = kustomization(*("base",), ready=False, observedGeneration=1, labels={"version": version})
 
     if passes:
-        require(gate(base), app)
+        await require(gate(base, evaluates=evaluates), app)
         return
     with pytest.raises(WaitingError, match="dependency 'team/base' is not ready"):
-        require(gate(base), app)
+        await require(gate(base, evaluates=evaluates), app)
 
 
-def test_expression_that_does_not_compile_stalls() -> None:
+async def test_expression_that_does_not_compile_stalls(evaluates: Evaluator) -> None:
     app = kustomization("app", {"name": "base"}, {"name": "b", "readyExpr": "dep.status.ready =="})
 
-    with pytest.raises(StalledError) as caught:
-        dependencies.compile_expressions(app)
+    with pytest.raises(StalledError, match=r"spec.dependsOn\[1\].readyExpr: ") as caught:
+        await dependencies.require_expressions(evaluates, app, ())
 
     assert caught.value.reason == "InvalidCELExpression"
+
+
+async def test_costly_expressions_of_all_dependencies_stall_the_object(
+    evaluates: Evaluator,
+) -> None:
+    """Sixteen of them, of 4,096 characters over a list of 310 entries, stopped a controller."""
+    head, check = "dep.spec.components.all(x, dep.spec.components.all(y, ", "y!=''"
+    text = head + "&&".join([check] * ((4096 - len(head) - 2) // 7)) + "))"
+    app = kustomization("app", *[{"name": "base", "readyExpr": text}] * 16)
+    base = kustomization("base")
+    components = [f"c{number}" for number in range(310)]
+    base = msgspec.structs.replace(
+        base, spec=msgspec.structs.replace(base.spec, components=components)
+    )
+    await dependencies.require_expressions(evaluates, app, ())
+
+    with pytest.raises(StalledError, match="too expensive on these values") as caught:
+        await require(gate(base, evaluates=evaluates), app)
+
+    assert str(caught.value).startswith("spec.dependsOn[].readyExpr: ")
+    assert caught.value.reason == "InvalidCELExpression"
+
+
+async def test_a_costly_expression_of_a_release_stalls_it(evaluates: Evaluator) -> None:
+    head = "dep.spec.dependsOn.all(x, dep.spec.dependsOn.all(y, "
+    text = head + "&&".join(["y.name!=''"] * 90) + "))"
+    app = release("app", {"name": "base", "readyExpr": text})
+    base = release("base", *({"name": f"c{number}"} for number in range(300)))
+
+    with pytest.raises(StalledError, match="too expensive on these values"):
+        await require(gate(base, evaluates=evaluates), app)
 
 
 GRANTED = grant(
@@ -179,33 +219,33 @@ GRANTED = grant(
 THEIRS = {"name": "base", "namespace": "infra"}
 
 
-def test_waiting_for_another_namespace_needs_no_grant() -> None:
+async def test_waiting_for_another_namespace_needs_no_grant() -> None:
     base = kustomization("base", namespace="infra")
 
-    require(gate(base), kustomization("app", THEIRS))
+    await require(gate(base), kustomization("app", THEIRS))
 
 
-def test_waiting_for_another_namespace_is_refused_where_the_flag_forbids_it() -> None:
+async def test_waiting_for_another_namespace_is_refused_where_the_flag_forbids_it() -> None:
     base = kustomization("base", namespace="infra")
 
     with pytest.raises(AccessDeniedError, match="references have been blocked"):
-        require(gate(base, cross=False), kustomization("app", THEIRS))
+        await require(gate(base, cross=False), kustomization("app", THEIRS))
 
 
-def test_without_a_grant_every_dependency_that_is_awaited_reads_the_same() -> None:
+async def test_without_a_grant_every_dependency_that_is_awaited_reads_the_same() -> None:
     app = kustomization("app", THEIRS)
     unready = kustomization("base", namespace="infra", ready=False)
     ready = kustomization("base", namespace="infra")
 
-    def told(asked: Gate) -> str:
+    async def told(asked: Gate) -> str:
         with pytest.raises(WaitingError) as caught:
-            require(asked, app, current=False)
+            await require(asked, app, current=False)
         return str(caught.value)
 
-    said = {told(gate()), told(gate(unready)), told(gate(ready))}
+    said = {await told(gate()), await told(gate(unready)), await told(gate(ready))}
     assert said == {"dependency 'infra/base' is not ready"}
-    assert "revision" in told(gate(ready, grants=(GRANTED,)))
-    assert told(gate(grants=(GRANTED,))) == "dependency 'infra/base' not found"
+    assert "revision" in await told(gate(ready, grants=(GRANTED,)))
+    assert await told(gate(grants=(GRANTED,))) == "dependency 'infra/base' not found"
 
 
 @pytest.mark.parametrize(
@@ -213,18 +253,18 @@ def test_without_a_grant_every_dependency_that_is_awaited_reads_the_same() -> No
     [((), True, False), ((GRANTED,), True, True), ((GRANTED,), False, False)],
     ids=["no grant", "granted", "forbidden by flag"],
 )
-def test_reading_another_namespace_needs_a_grant_and_no_flag_against_it(
-    grants: tuple[ReferenceGrant, ...], *, cross: bool, allowed: bool
+async def test_reading_another_namespace_needs_a_grant_and_no_flag_against_it(
+    evaluates: Evaluator, grants: tuple[ReferenceGrant, ...], *, cross: bool, allowed: bool
 ) -> None:
     base = kustomization("base", namespace="infra")
     app = kustomization("app", THEIRS | {"readyExpr": "true"})
-    asked = gate(base, grants=grants, cross=cross)
+    asked = gate(base, grants=grants, cross=cross, evaluates=evaluates)
 
     if allowed:
-        require(asked, app)
+        await require(asked, app)
         return
     with pytest.raises(AccessDeniedError, match="infra/base") as caught:
-        require(asked, app)
+        await require(asked, app)
     assert caught.value.reason == "AccessDenied"
 
 
@@ -253,5 +293,5 @@ async def test_a_kind_that_is_not_served_is_not_waited_for(
         await asked.known(CROSSING)
 
         with pytest.raises(WaitingError, match=f"dependency 'team/db' {told}"):
-            require(asked, CROSSING)
+            await require(asked, CROSSING)
         following.cancel()

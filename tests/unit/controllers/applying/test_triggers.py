@@ -241,4 +241,4 @@ def test_no_more_dependencies_are_indexed_than_an_object_may_have(
 
     assert woken == [("app", "dependency")]
     with pytest.raises(StalledError, match=r"spec\.dependsOn has 60000 references, more than 1000"):
-        dependencies.compile_expressions(waiting)
+        dependencies.ready_expressions(waiting)

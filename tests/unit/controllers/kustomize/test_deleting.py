@@ -17,6 +17,7 @@ from controllers.kustomize.settings import Settings
 from crds.kustomize import Kustomization
 from tests.fakes import virtualtime
 from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.evaluating import NoEvaluator
 from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.reconciliation import Event, Reconciliation
 from toolkit.kube.remote import RemoteClients
@@ -62,7 +63,9 @@ def finalize(obj: Kustomization, server: FakeApiServer) -> tuple[PenstockError |
         async with server.running() as own, RemoteClients(own) as remotes:
             finalizer = KustomizationFinalizer(
                 settings=Settings(concurrent_ssa=1),
-                clusters=Clusters(own, remotes, lambda *_: None, group="x", manager="y"),
+                clusters=Clusters(
+                    own, remotes, lambda *_: None, group="x", manager="y", evaluates=NoEvaluator()
+                ),
                 identities=Identities(own=own, remotes=remotes, installed=APPLIER),
                 memory=Memory(),
             )

@@ -12,8 +12,10 @@ from controllers.kustomize.memory import Memory
 from controllers.kustomize.settings import Settings
 from controllers.kustomize.sources import SourceReader
 from tests.fakes import kustomizations
+from tests.fakes.evaluating import NoEvaluator
 from tests.fakes.granting import AnySource, allowing
 from toolkit.errors import AccessDeniedError, PenstockError, StalledError, WaitingError
+from toolkit.expressions.evaluator import Evaluates, Evaluator
 from toolkit.kube.reconciliation import Event
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
 from toolkit.policy.tenancy import REQUIRED
@@ -34,7 +36,7 @@ class Nothing:
 class World:
     """A reconciler that has nothing to build from."""
 
-    def __init__(self, **labels: str) -> None:
+    def __init__(self, evaluates: Evaluates | None = None, **labels: str) -> None:
         self.sources, self.known = Nothing(), 0
         policy = allowing()
         unused: Any = None
@@ -43,7 +45,7 @@ class World:
         self.reconciler = KustomizationReconciler(
             settings=Settings(concurrent_ssa=1),
             sources=reader,
-            gate=Gate(lookups={}, policy=policy),
+            gate=Gate(lookups={}, policy=policy, evaluates=evaluates or NoEvaluator()),
             secrets=unused,
             decryption=unused,
             admission=unused,
@@ -97,8 +99,10 @@ async def test_missing_source_is_waited_for() -> None:
     ],
     ids=["healthCheckExprs", "dependsOn"],
 )
-async def test_broken_expression_stalls_before_a_source_is_looked_up(spec: Json) -> None:
-    world = World()
+async def test_broken_expression_stalls_before_a_source_is_looked_up(
+    evaluates: Evaluator, spec: Json
+) -> None:
+    world = World(evaluates)
 
     error = await world.refused(**spec)
 

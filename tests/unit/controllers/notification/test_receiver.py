@@ -12,6 +12,7 @@ import pytest
 from controllers.notification.receiving.receiver import ReceiverReconciler
 from crds.notification_receiver import Receiver
 from tests.fakes.apiserver import FakeApiServer
+from tests.fakes.evaluating import NoEvaluator
 from toolkit.errors import TransientError
 from toolkit.kube.reconciliation import Event, Outcome, Reconciliation
 from toolkit.kube.secrets import Secrets
@@ -52,7 +53,7 @@ def reconciled(**data: bytes) -> Outcome:
                 log=ObjectLogger(logging.getLogger("test"), {}),
                 write_status=unchanged,
             )
-            return await ReceiverReconciler(Secrets(client)).reconcile(rec)
+            return await ReceiverReconciler(Secrets(client), NoEvaluator()).reconcile(rec)
 
     return asyncio.run(main())
 

@@ -15,6 +15,7 @@ from controllers.notification.receiving.replays import MOST, Replays
 from controllers.notification.receiving.request import Checked, Hook, RefusedError
 from controllers.notification.receiving.senders import SENDERS
 from crds.notification_receiver import Receiver, ReceiverType
+from tests.fakes.evaluating import NoEvaluator
 from toolkit.objects import ObjectKey
 from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.http.http import Http
@@ -37,7 +38,7 @@ def check(
         Receiver,
     )
     hook = Hook(receiver=receiver, headers=headers, body=body, secret={"token": TOKEN + b"\n"})
-    tokens = Tokens(Http(), lambda _: Endpoint())
+    tokens = Tokens(Http(), lambda _: Endpoint(), NoEvaluator())
     return asyncio.run(SENDERS[kind](hook, tokens))
 
 

@@ -7,6 +7,7 @@ import pytest
 from toolkit import errors
 from toolkit.apply import health
 from toolkit.apply.health import Status
+from toolkit.expressions.expression import Outcome
 from toolkit.objects import Json
 
 CURRENT, PROGRESS, FAILED = Status.CURRENT, Status.IN_PROGRESS, Status.FAILED
@@ -220,55 +221,91 @@ RULE = {
 }
 
 
+def outcomes(*kinds: str) -> list[Outcome]:
+    """Return outcomes: of ``true``, ``false``, and others by their kind."""
+    bools = {"true": True, "false": False}
+    return [
+        Outcome(kind="bool", true=bools[kind]) if kind in bools else Outcome(kind=kind)  # type: ignore[arg-type]
+        for kind in kinds
+    ]
+
+
 @pytest.mark.parametrize(
-    ("phase", "status"),
-    [("Working", PROGRESS), ("Broken", FAILED), ("Done", CURRENT), ("Else", PROGRESS)],
+    ("kinds", "status"),
+    [
+        (("true", "true", "true"), PROGRESS),
+        (("false", "true", "true"), FAILED),
+        (("missing", "missing", "true"), CURRENT),
+        (("false", "missing", "false"), PROGRESS),
+        (("false", "false", "spent"), FAILED),
+        (("false", "other", "true"), FAILED),
+        (("true", "spent", "spent"), PROGRESS),
+    ],
 )
-def test_a_rule_replaces_the_built_in_ones(phase: str, status: Status) -> None:
-    rules = health.compile_rules([RULE])
-    obj = _obj("Widget", "x/v1", phase=phase, conditions=[_is("Stalled")])
+def test_outcomes_count_in_the_order_of_flux(kinds: tuple[str, ...], status: Status) -> None:
+    (rule,) = health.rules_of([RULE])
 
-    assert health.assess(obj, rules).status is status
+    assert health.judged(rule, outcomes(*kinds)).status is status
 
 
-def test_a_rule_does_not_see_generations_that_its_controller_has_not() -> None:
-    rules = health.compile_rules([RULE])
-    obj = _obj("Widget", "x/v1", phase="Done", observedGeneration=1)
+def test_what_was_not_evaluated_or_is_no_bool_is_told() -> None:
+    (rule,) = health.rules_of([RULE])
 
-    assert health.assess(obj, rules).status is PROGRESS
+    spent, other = (
+        health.judged(rule, outcomes("false", "false", kind)) for kind in ("spent", "other")
+    )
+
+    assert "too expensive on these values" in spent.message
+    assert "does not yield a bool" in other.message
+
+
+def test_a_case_has_the_fields_of_the_object_without_those_of_managers() -> None:
+    (rule,) = health.rules_of([RULE])
+    obj = _obj("Widget", "x/v1", phase="Done")
+    obj["metadata"]["managedFields"] = [{"manager": "x"}]
+
+    case = health.case(rule, obj)
+
+    assert case.given["status"] == {"phase": "Done"}
+    assert "managedFields" not in case.given["metadata"]
+    assert [step.expression.text for step in case.steps] == [
+        RULE["inProgress"],
+        RULE["failed"],
+        RULE["current"],
+    ]
+
+
+def test_no_rule_changes_what_a_generation_or_a_deletion_means() -> None:
+    unseen = _obj("Widget", "x/v1", phase="Done", observedGeneration=1)
+    leaving = _deployment()
+    leaving["metadata"]["deletionTimestamp"] = "2026-01-01T00:00:00Z"
+
+    found = [health.settled(each) for each in (unseen, leaving, _deployment())]
+
+    assert [each and each.status for each in found] == [PROGRESS, Status.TERMINATING, None]
 
 
 @pytest.mark.parametrize(
-    ("kind", "api", "status"),
-    [("Widget", "x/v1", FAILED), ("Gadget", "x/v1", FAILED), ("Widget", "x/v2", CURRENT)],
+    ("kind", "api", "covered"),
+    [("Widget", "x/v1", True), ("Gadget", "x/v1", True), ("Widget", "x/v2", False)],
 )
 def test_a_rule_without_a_kind_is_for_all_of_its_version(
-    kind: str, api: str, status: Status
+    kind: str, api: str, *, covered: bool
 ) -> None:
-    rules = health.compile_rules([{"apiVersion": "x/v1", "current": "false", "failed": "true"}])
+    (rule,) = health.rules_of([{"apiVersion": "x/v1", "current": "false"}])
 
-    assert health.assess(_obj(kind, api), rules).status is status
-
-
-def test_a_rule_that_does_not_compile_is_named() -> None:
-    with pytest.raises(errors.StalledError, match="failed expression for x/v1/Widget") as caught:
-        health.compile_rules([RULE | {"failed": "1 +"}])
-
-    assert caught.value.reason == "InvalidCELExpression"
+    assert rule.covers(_obj(kind, api)) is covered
 
 
-def test_a_rule_that_yields_no_bool_is_a_failure_that_is_told() -> None:
-    rules = health.compile_rules([{"apiVersion": "x/v1", "current": "status.phase"}])
+def test_expressions_are_named_by_their_field_and_kind() -> None:
+    named = dict(health.named(health.rules_of([RULE])))
 
-    found = health.assess(_obj("Widget", "x/v1", phase="Done"), rules)
-
-    assert found.status is FAILED
-    assert "does not yield a bool" in found.message
+    assert named["failed expression for x/v1/Widget"].text == RULE["failed"]
 
 
 def test_equal_rules_have_equal_keys() -> None:
-    (one,), (same,) = health.compile_rules([RULE]), health.compile_rules([RULE])
-    (other,) = health.compile_rules([RULE | {"failed": "false"}])
+    (one,), (same,) = health.rules_of([RULE]), health.rules_of([RULE])
+    (other,) = health.rules_of([RULE | {"failed": "false"}])
 
     assert one.key == same.key != other.key
 
@@ -280,4 +317,4 @@ def test_more_rules_than_are_compiled_are_refused(current: str, count: int) -> N
     rule = {"apiVersion": "x/v1", "current": current}
 
     with pytest.raises(errors.StalledError, match="use fewer"):
-        health.compile_rules([rule] * count)
+        health.rules_of([rule] * count)

@@ -211,9 +211,7 @@ CLOCK: Final = ServerClock(monotonic=lambda: 0.0)
 
 @cache
 def _seen(stored: Stored) -> Live:
-    projector = Projector(
-        gvk=REF.gvk, manager=MANAGER, group=KUSTOMIZE_GROUP, rules_of=lambda _: ()
-    )
+    projector = Projector(gvk=REF.gvk, manager=MANAGER, group=KUSTOMIZE_GROUP)
     return projector.project(stored.json)
 
 

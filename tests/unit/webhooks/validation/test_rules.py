@@ -1,5 +1,7 @@
 """Every rule lets the right through and finds the wrong, with the field and the reason."""
 
+import asyncio
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -7,10 +9,12 @@ import pytest
 import yaml
 
 from tests.fakes import specs
+from toolkit.expressions.evaluator import Evaluator
 from toolkit.objects import Json
-from webhooks.validation import CHECKS, expressions, ignored, patches, shapes, verdict
-from webhooks.validation.rule import Checks
+from webhooks.validation import CHECKS, admission, ignored, patches, shapes, verdict
+from webhooks.validation.rule import Checks, Judges
 
+TEMPLATE = "message-template"
 BY_KIND = {checks.kind.kind: checks for checks in CHECKS}
 
 
@@ -27,8 +31,24 @@ def made(kind: str, spec: Json) -> Json:
     }
 
 
+_HERE: dict[str, Judges] = {}
+
+
+@pytest.fixture(autouse=True)
+def _engine(evaluates: Evaluator) -> None:
+    unused: Any = None
+    _HERE["judges"] = Judges(engine=unused, evaluates=evaluates)
+
+
+def findings(checks: Checks[Any], obj: Json) -> list[verdict.Finding]:
+    """Return all findings except those about templates."""
+    by_engine = replace(checks, judged=tuple(e for e in checks.judged if e.rule.name != TEMPLATE))
+    judged = asyncio.run(admission.judged(_HERE["judges"], by_engine, obj))
+    return [*verdict.findings(checks, obj), *judged]
+
+
 def found(kind: str, spec: Json) -> list[verdict.Finding]:
-    return verdict.findings(BY_KIND[kind], made(kind, spec))
+    return findings(BY_KIND[kind], made(kind, spec))
 
 
 def test_there_is_a_right_spec_of_every_kind() -> None:
@@ -165,7 +185,7 @@ def test_text_that_is_slow_to_parse_is_left_to_the_build() -> None:
 def test_long_texts_are_checked_and_not_kept() -> None:
     patch, expression = "a: [" + " " * (5 << 10), "true" + " " * (5 << 10)
     target = {"kind": "Pod", "labelSelector": "a=" + "b" * (5 << 10)}
-    caches = (expressions.problem, patches.parsed, ignored.unselectable)
+    caches = (patches.parsed, ignored.unselectable)
     spec = {
         "wait": True,
         "ignore": [{"paths": ["/spec/replicas"], "target": target}],
@@ -176,7 +196,7 @@ def test_long_texts_are_checked_and_not_kept() -> None:
 
     rules = [each.rule.name for each in found("Kustomization", spec)]
 
-    assert rules == ["cel-expression", "patch-text", "ignore-pointer"]
+    assert rules == ["patch-text", "ignore-pointer", "cel-expression"]
     assert kept == [cache.cache_info().currsize for cache in caches]
 
 
@@ -195,7 +215,7 @@ def test_what_users_of_flux_have_in_git_is_let_in(seed: Json) -> None:
     checks = BY_KIND[seed["kind"]]
     converted = {**seed, "apiVersion": checks.kind.api_version}
 
-    refused = [each for each in verdict.findings(checks, converted) if each.rule.refuses]
+    refused = [each for each in findings(checks, converted) if each.rule.refuses]
 
     # some leave out what the schema demands, in excerpts
     assert {each.rule.name for each in refused} <= {"unreadable"}

@@ -37,14 +37,6 @@ _HUB = "Endpoint=sb://a.servicebus.windows.net/;EntityPath=hub"
         ({"type": "azureeventhub", "address": "hub", "channel": "a.example/x?"}, "no namespace"),
         ({"type": "azureeventhub", "address": "../x", "channel": "a"}, "no hub"),
         ({"type": "azureeventhub", "address": _HUB}, "nothing signs in"),
-        (
-            {
-                "type": "github",
-                "address": "https://github.com/org/app",
-                "status_expression": "event.metadata.missing",
-            },
-            "commitStatusExpr",
-        ),
     ],
 )
 def test_an_address_that_leads_nowhere_is_refused(fields: dict[str, Any], why: str) -> None:
