@@ -246,6 +246,7 @@ async def test_no_limit_measures_nothing() -> None:
     await room.ready(medium.sizes)
     take(room, A, 1 << 50)
 
+    assert not room.charge(OWNER, "team")
     assert medium.measured == 0
 
 

@@ -93,6 +93,7 @@ def test_a_url_has_one_form(url: str, meant: str) -> None:
         "https://[::1%25eth0]/acme",
         "https://[::1/acme",
         "https://[::g]/acme",
+        "https://[1:2]/acme",
         "//github.com/acme",
         "https:/github.com/acme",
         "https:github.com/acme",
