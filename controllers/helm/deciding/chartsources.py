@@ -87,7 +87,8 @@ def artifact(kind: str, found: Source) -> Artifact:
     why = "" if kind == "ExternalArtifact" else _unready(found)
     if stored is not None and not why:
         return stored
-    raise unready(kind, ObjectKey(found.metadata.namespace, found.metadata.name), why or _EMPTY)
+    why = why or _failure(found) or _EMPTY
+    raise unready(kind, ObjectKey(found.metadata.namespace, found.metadata.name), why)
 
 
 def unready(kind: str, place: ObjectKey, why: str = _EMPTY) -> WaitingError:
@@ -138,7 +139,18 @@ def _unready(found: Source) -> str:
     """Return why a source is not ready, from its conditions; empty if nothing is wrong."""
     conditions = {each.type: each for each in found.status.conditions}
     if found.metadata.generation != found.status.observed_generation:
-        ready = conditions.get("Ready")
-        return ready.message if ready and ready.status == "False" else _UNOBSERVED
+        return _failure(found) or _UNOBSERVED
     stalled = conditions.get("Stalled")
     return stalled.message if stalled and stalled.status == "True" else ""
+
+
+def _failure(found: Source) -> str:
+    """Return the message of Ready if it is False; the source may have lost its artifact by that."""
+    return next(
+        (
+            each.message
+            for each in found.status.conditions
+            if (each.type, each.status) == ("Ready", "False")
+        ),
+        "",
+    )
