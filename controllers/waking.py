@@ -48,7 +48,7 @@ def _users(
 
 def _is_new(change: Change[Any]) -> bool:
     before = change.old.status.artifact if change.old else None
-    after = change.new.status.artifact
+    after = change.new.status.artifact if change.new else None
     return after is not None and not (before and store.same(before, after))
 
 
