@@ -21,16 +21,50 @@ def by_artifact(
     gvk: GroupVersionKind, enqueue: Enqueue, index: Index
 ) -> Callable[[Change[Any]], None]:
     """Return the handler that enqueues the users of a source when it has a new artifact."""
+    return _users(gvk, enqueue, index, _is_new)
 
+
+def by_source(
+    gvk: GroupVersionKind, enqueue: Enqueue, index: Index
+) -> Callable[[Change[Any]], None]:
+    """Return the handler for users that wait until a source is ready, and repeat why it is not.
+
+    It enqueues them when the source has a new artifact, or another reason why it is not ready.
+    """
+    return _users(gvk, enqueue, index, lambda change: _is_new(change) or _fails_anew(change))
+
+
+def _users(
+    gvk: GroupVersionKind, enqueue: Enqueue, index: Index, concerns: Callable[[Change[Any]], bool]
+) -> Callable[[Change[Any]], None]:
     def handle(change: Change[Any]) -> None:
-        before = change.old.status.artifact if change.old else None
-        after = change.new.status.artifact if change.new else None
-        if after is None or (before and store.same(before, after)):
+        if change.new is None or not concerns(change):
             return
         for key in index.users(ObjectRef(gvk, change.key.namespace, change.key.name)):
             enqueue(key, "source")
 
     return handle
+
+
+def _is_new(change: Change[Any]) -> bool:
+    before = change.old.status.artifact if change.old else None
+    after = change.new.status.artifact if change.new else None
+    return after is not None and not (before and store.same(before, after))
+
+
+def _fails_anew(change: Change[Any]) -> bool:
+    return bool(_failures(change.new) - _failures(change.old))
+
+
+def _failures(source: Any) -> frozenset[tuple[str, str]]:
+    """Return the conditions that say why a source is not ready; each type with its message."""
+    if source is None:
+        return frozenset()
+    return frozenset(
+        (each.type, each.message)
+        for each in source.status.conditions
+        if (each.type, each.status) in {("Ready", "False"), ("Stalled", "True")}
+    )
 
 
 def by_policy(

@@ -83,7 +83,7 @@ class Triggers(Generic[T]):
 
     def source(self, gvk: GroupVersionKind) -> Callable[[Change[Any]], None]:
         """Return the handler for one kind of source: a new artifact wakes users of the source."""
-        return waking.by_artifact(gvk, self._enqueue, self._index)
+        return waking.by_source(gvk, self._enqueue, self._index)
 
     def config(self, gvk: GroupVersionKind) -> Callable[[Change[Json]], None]:
         """Return the handler for labelled ConfigMaps or Secrets."""

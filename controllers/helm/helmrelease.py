@@ -12,7 +12,7 @@ from typing import Final
 
 import msgspec
 
-from controllers import grants
+from controllers import grants, originrevision
 from controllers.applying import dependencies, homes
 from controllers.applying.accounts import Accounts
 from controllers.applying.clusters import Cluster, Clusters
@@ -165,7 +165,8 @@ class HelmReleaseReconciler:
             tracks=self.settings.tracks_digests,
         )
         rec.revision = version.version
-        rec.about = self.identities.about(obj, source.origin)
+        made_of = originrevision.about(source.artifact)
+        rec.about = self.identities.about(obj, source.origin) | made_of
         desired = Desired(
             chart_name=about.name,
             chart_version=version.version,

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
+from controllers import originrevision
 from controllers.applying import applier
 from controllers.applying.identity import Origin, signer
 from crds.kustomize import Kustomization
@@ -85,8 +86,7 @@ class Sources:
     @property
     def origin_revision(self) -> str:
         """Return the upstream revision from the metadata of the primary artifact, or empty."""
-        metadata = self.primary.artifact.metadata or {}
-        return str(metadata.get("org.opencontainers.image.revision", ""))
+        return originrevision.of(self.primary.artifact)
 
     @property
     def digest(self) -> str:

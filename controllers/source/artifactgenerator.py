@@ -221,7 +221,7 @@ def _wake(
     index = Index()
     controller.informer.subscribe(_indexing(reader, index))
     for informer in informers.values():
-        informer.subscribe(waking.by_artifact(informer.gvk, controller.enqueue, index))
+        informer.subscribe(waking.by_source(informer.gvk, controller.enqueue, index))
     informers[EXTERNAL_ARTIFACT.kind].subscribe(_guarding(controller))
     granted.subscribe(
         lambda namespace, changed: grants.wake(namespace, changed, controller.enqueue, index)

@@ -63,7 +63,7 @@ class Family:
             child, index = self.members[row.kind.kind], Index()
             child.informer.subscribe(self._indexing(row, index))
             for parent in self.members.values():
-                parent.informer.subscribe(waking.by_artifact(parent.gvk, child.enqueue, index))
+                parent.informer.subscribe(waking.by_source(parent.gvk, child.enqueue, index))
 
     def _indexing(self, row: Row, index: Index) -> Callable[[Change[Any]], None]:
         def handle(change: Change[Any]) -> None:

@@ -17,6 +17,7 @@ from typing import Any, Final, Protocol
 
 import msgspec
 
+from controllers import originrevision
 from controllers.access.registries import Access, Registries, in_time
 from controllers.source import signatures
 from controllers.source.beginnings import beginning
@@ -30,6 +31,8 @@ from toolkit import regexp
 from toolkit.artifact import archive, limits, threads
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.threads import Checkpoint
+from toolkit.chart import registry as charts
+from toolkit.chart import version
 from toolkit.errors import PenstockError, StalledError, TransientError
 from toolkit.kube.secrets import Secrets
 from toolkit.policy import tags
@@ -155,7 +158,6 @@ _MAX_ANNOTATION: Final = 4096
 _MAX_METADATA: Final = 16 << 10
 """Limit in characters for all annotations, because they go into the status, which is watched."""
 _SOURCE: Final = "org.opencontainers.image.source"
-_REVISION: Final = "org.opencontainers.image.revision"
 
 
 def annotations(given: Mapping[str, str]) -> dict[str, str]:
@@ -195,7 +197,7 @@ async def _reference(obj: OCIRepository, registry: Registry, repository: Reposit
             raise StalledError("spec.ref.tag cannot be a tag", reason="URLInvalid")
         return tag
     with beginning(_undetermined(obj), PenstockError, reason=_READ_FAILED):
-        return await highest(ref, registry, repository)
+        return await highest(ref, registry, repository, versions=_selects_chart(obj))
 
 
 class Lists(Protocol):
@@ -206,9 +208,14 @@ class Lists(Protocol):
         ...
 
 
-async def highest(ref: OCIRepositoryRef, registry: Lists, repository: Repository) -> str:
+async def highest(
+    ref: OCIRepositoryRef, registry: Lists, repository: Repository, *, versions: bool = False
+) -> str:
     """Return the tag with the highest version that ``semver`` and ``semverFilter`` allow.
 
+    No tag can contain a ``+``. So a registry has a chart with build metadata under a tag with ``_``
+    (HIP-0006). With ``versions`` such tags are read as versions, and the pattern may match either
+    form.
     A pattern may take milliseconds for each of 200,000 tags. So the search ends when the caller is
     cancelled, and takes at most ``tags.SECONDS``.
 
@@ -222,8 +229,9 @@ async def highest(ref: OCIRepositoryRef, registry: Lists, repository: Repository
     def matching(checkpoint: Checkpoint) -> Iterator[str]:
         for tag in tags.in_time(listed, "spec.ref.semverFilter"):
             checkpoint()
-            if pattern.search(tag):
-                yield tag
+            text = version.from_tag(tag) if versions else tag
+            if pattern.search(text) or (text != tag and pattern.search(tag)):
+                yield text
 
     found = await threads.run(lambda checkpoint: semver.highest(matching(checkpoint), within))
     if found is None:
@@ -232,7 +240,12 @@ async def highest(ref: OCIRepositoryRef, registry: Lists, repository: Repository
             f"no match found for semver: {ref.semver}: no tag of '{repository}' matches "
             f"spec.ref.semver '{ref.semver}'{filtered}"
         )
-    return found
+    return version.to_tag(found) if versions else found
+
+
+def _selects_chart(obj: OCIRepository) -> bool:
+    selector = obj.spec.layer_selector
+    return selector is not None and selector.media_type == charts.CONTENT
 
 
 def _undetermined(obj: OCIRepository) -> str:
@@ -365,7 +378,7 @@ def _observed(obj: OCIRepository) -> dict[str, object]:
 def _summary(obj: OCIRepository, upstream: OCIUpstream, metadata: Mapping[str, str]) -> str:
     """Return the text of the event, with origin source and revision if the metadata have them."""
     text = f"stored artifact with revision '{upstream.revision}' from '{obj.spec.url}'"
-    source, revision = metadata.get(_SOURCE), metadata.get(_REVISION)
+    source, revision = metadata.get(_SOURCE), metadata.get(originrevision.ANNOTATION)
     if source and revision:
         text += f", origin source '{shown(source)}', origin revision '{shown(revision)}'"
     return text

@@ -16,6 +16,7 @@ from typing import Any, Final, Generic, Literal, TypeVar
 
 import msgspec
 
+from controllers import originrevision
 from controllers.source import includes, proofs
 from controllers.source.source import (
     SUCCEEDED,
@@ -80,6 +81,7 @@ class SourceReconciler(Generic[T, U]):
         rec.status(upstream.status)
         if stored and _answers(stored, obj, upstream):
             await self._charge(rec, upstream)
+            rec.about = originrevision.about(stored)
             stored = await self._located(rec, stored, upstream)
             proven = await self._proven(rec, stored, upstream) if stored else None
             if proven:
@@ -103,6 +105,7 @@ class SourceReconciler(Generic[T, U]):
         rec.status({**upstream.observed, **fetched.status})
         reason = self._source.reason(artifact)
         told = "NewArtifact" if reason == SUCCEEDED else reason
+        rec.about = originrevision.about(artifact)
         about = {**fetched.about, "verified": artifact.metadata.get(VERIFIED, "")}
         rec.event("info", told, fetched.summary, {**about, "digest": artifact.digest})
         return await self._settled(rec, artifact)

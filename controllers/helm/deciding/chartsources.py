@@ -108,7 +108,8 @@ def artifact(kind: str, found: Source, *, reader: str) -> Artifact:
     why = "" if kind == "ExternalArtifact" else _unready(found, near=near)
     if stored is not None and not why:
         return stored
-    raise unready(kind, ObjectKey(found.metadata.namespace, found.metadata.name), why or _EMPTY)
+    why = why or _failure(found, near=near) or _EMPTY
+    raise unready(kind, ObjectKey(found.metadata.namespace, found.metadata.name), why)
 
 
 def unready(
@@ -164,11 +165,21 @@ def _unready(found: Source, *, near: bool) -> str:
     """Return why a source is not ready, from its conditions; empty if nothing is wrong."""
     conditions = {each.type: each for each in found.status.conditions}
     if found.metadata.generation != found.status.observed_generation:
-        ready = conditions.get("Ready")
-        failed = ready and ready.status == "False"
-        return _told(ready, near=near) if ready and failed else _UNOBSERVED
+        return _failure(found, near=near) or _UNOBSERVED
     stalled = conditions.get("Stalled")
     return _told(stalled, near=near) if stalled and stalled.status == "True" else ""
+
+
+def _failure(found: Source, *, near: bool) -> str:
+    """Return the message of Ready if it is False; the source may have lost its artifact by that."""
+    return next(
+        (
+            _told(each, near=near)
+            for each in found.status.conditions
+            if (each.type, each.status) == ("Ready", "False")
+        ),
+        "",
+    )
 
 
 def _told(condition: Condition, *, near: bool) -> str:

@@ -23,7 +23,7 @@ def ready(obj: HelmRelease, conditions: Sequence[Condition]) -> Ready | None:
 
     Only conditions of the newest generation count. Remediated comes before TestSuccess, unless the
     spec ignores test failures, and both come before Released. Even after a successful remediation
-    Ready is False, because the release is not as desired.
+    Ready is False, because the release is not as desired; the message goes on with the cause.
     """
     counts_tests = policies.tests(obj) and not policies.ignores_tests(obj)
     order = (REMEDIATED, *((TESTED,) if counts_tests else ()), RELEASED)
@@ -35,5 +35,12 @@ def ready(obj: HelmRelease, conditions: Sequence[Condition]) -> Ready | None:
         (each for each in found if each.observed_generation == newest),
         key=lambda each: order.index(each.type),
     )
-    status: Truth = "False" if chosen.type == REMEDIATED else chosen.status
-    return Ready(status=status, reason=chosen.reason, message=chosen.message)
+    if chosen.type != REMEDIATED:
+        return Ready(status=chosen.status, reason=chosen.reason, message=chosen.message)
+    message = "\n".join([chosen.message, *(each.message for each in found if _is_cause(each))])
+    return Ready(status="False", reason=chosen.reason, message=message)
+
+
+def _is_cause(condition: Condition) -> bool:
+    """Tell whether a condition says what was remediated."""
+    return condition.status == "False" and condition.type in {RELEASED, TESTED}

@@ -5,6 +5,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any, Final
 
+from controllers import originrevision
 from controllers.source.source import Policy
 from crds import ARTIFACT_GENERATOR, extensions
 from crds.extensions import ArtifactGenerator
@@ -17,7 +18,7 @@ from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 from toolkit.policy.references import References
 
 KIND: Final = GroupVersionKind(*ARTIFACT_GENERATOR.gvk)
-ORIGIN: Final = "org.opencontainers.image.revision"
+ORIGIN: Final = originrevision.ANNOTATION
 """Artifact metadata: the upstream revision, under the key that images use."""
 
 Lookup = Callable[[ObjectKey], ArtifactGenerator | None]

@@ -87,10 +87,13 @@ func (c *cluster) forget() {
 	c.capabilities = nil
 }
 
-// config has no address that would mean anything: the parent knows the server.
+// host stands for the API server, whose address the parent knows. No message names it.
+const host = "http://cluster"
+
+// config has no address that would mean anything.
 func config(transport http.RoundTripper) *rest.Config {
 	return &rest.Config{
-		Host: "http://cluster", Transport: transport, QPS: -1, UserAgent: "helm",
+		Host: host, Transport: transport, QPS: -1, UserAgent: "helm",
 		WarningHandler: rest.NoWarnings{},
 		// The parent reads what is written to the storage.
 		ContentConfig: rest.ContentConfig{ContentType: runtime.ContentTypeJSON, AcceptContentTypes: runtime.ContentTypeJSON},

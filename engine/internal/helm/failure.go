@@ -38,6 +38,7 @@ var kinds = []struct {
 	{"TemplateFailed", func(err error) bool { file, _ := position(err.Error()); return file != "" }},
 	{"CRDMissing", missesKind},
 	{"Immutable", says("field is immutable", "may not change once set")},
+	{recordsForbidden, func(err error) bool { return apierrors.IsForbidden(err) && says(ofRecords)(err) }},
 	{"Forbidden", func(err error) bool { return apierrors.IsForbidden(err) || says(" is forbidden: ")(err) }},
 	{"HookFailed", says("pre-install", "post-install", "pre-upgrade", "post-upgrade", "pre-rollback", "post-rollback", "pre-delete", "post-delete")},
 	{"Locked", says("another operation (install/upgrade/rollback) is in progress")},
@@ -48,10 +49,16 @@ var kinds = []struct {
 	{"Invalid", func(err error) bool { return apierrors.IsInvalid(err) || apierrors.IsBadRequest(err) }},
 }
 
-const recordTooLarge = "RecordTooLarge"
+const (
+	recordTooLarge   = "RecordTooLarge"
+	recordsForbidden = "RecordsForbidden"
+	ofRecords        = "the records of the release in Helm's storage: "
+)
 
 // remedies are told with the failures of which Helm's text leaves open what to do.
 var remedies = map[string]string{
+	recordsForbidden: "Helm keeps the records of a release in Secrets of its storage namespace: " +
+		"allow the account to get, list, create, update and delete Secrets there, or set spec.storageNamespace",
 	recordTooLarge: "the record of a release holds its chart, its values and its objects, compressed, and must fit into one Secret: " +
 		"leave out of the chart what no template needs (.helmignore), or split the chart",
 }
@@ -118,7 +125,7 @@ func (r *run) explain(err error) error {
 const maxMessage = 8000
 
 func (r *run) redact(text string, release *releasev1.Release) string {
-	return redact(text, hidden(r.Request, release))
+	return redact(strings.ReplaceAll(text, host, ""), hidden(r.Request, release))
 }
 
 func (r *run) newest() *releasev1.Release {

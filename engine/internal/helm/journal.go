@@ -56,7 +56,7 @@ func (j *journal) Query(labels map[string]string) ([]release.Releaser, error) {
 	if !j.listed {
 		found, err := j.Driver.Query(labels)
 		if err != nil && !errors.Is(err, driver.ErrReleaseNotFound) {
-			return nil, err
+			return nil, ofStorage(err)
 		}
 		for _, each := range found {
 			if r, ok := each.(*releasev1.Release); ok && r != nil {
@@ -97,7 +97,7 @@ func (j *journal) Delete(key string) (release.Releaser, error) {
 	}
 	r := j.records[at]
 	if err := j.drop(key); err != nil {
-		return r, err
+		return r, ofStorage(err)
 	}
 	j.records = slices.Delete(j.records, at, at+1)
 	delete(j.written, r.Version)
@@ -105,6 +105,14 @@ func (j *journal) Delete(key string) (release.Releaser, error) {
 		j.held = nil
 	}
 	return r, nil
+}
+
+// ofStorage adds to a refusal that it is about records, which the chart does not contain.
+func ofStorage(err error) error {
+	if apierrors.IsForbidden(err) {
+		return fmt.Errorf("%s%w", ofRecords, err)
+	}
+	return err
 }
 
 // flush writes the record that was to be deleted and is still there.
@@ -125,7 +133,7 @@ func (j *journal) write(key string, rel release.Releaser, do func() error) error
 	}
 	r.Info.Description = j.redact(r.Info.Description, r)
 	if err := do(); err != nil {
-		return err
+		return ofStorage(err)
 	}
 	if at := j.find(key); at >= 0 {
 		j.records[at] = r

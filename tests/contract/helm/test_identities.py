@@ -1,10 +1,15 @@
 """Who acts: what a chart says is done by the release's account, its records are kept by us."""
 
+from collections.abc import Mapping
+from contextlib import AbstractAsyncContextManager
+
 import pytest
 import pytest_asyncio
 
 from tests.contract.helm.world import CONFIG_MAP, Refusing, World, statuses
 from tests.tools import rights
+from toolkit.errors import TransientError
+from toolkit.helm.gates import Response
 from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -120,3 +125,31 @@ async def test_stale_action_is_unlocked(world: World) -> None:
     assert unlocked.records[0].info.description == (
         "Release unlocked from stale 'pending-upgrade' state"
     )
+
+
+async def test_account_that_may_not_keep_records_is_told_so(tenant: World) -> None:
+    blind = tenant.with_(keeping=tenant.acting)
+
+    error = await blind.fails("install", blind.chart())
+
+    assert error.code == "RecordsForbidden"
+    assert "the records of the release in Helm's storage: " in str(error)
+    assert 'cannot create resource "secrets" in API group "" in the namespace' in str(error)
+    assert "allow the account to get, list, create, update and delete Secrets there" in str(error)
+
+
+class Away:
+    """An identity whose API server cannot be reached."""
+
+    def exchange(
+        self, method: str, target: str, *, headers: Mapping[str, str], body: bytes
+    ) -> AbstractAsyncContextManager[Response]:
+        del method, target, headers, body
+        raise TransientError("connection refused")
+
+
+async def test_errors_name_no_host_that_stands_for_the_api_server(world: World) -> None:
+    error = await world.with_(keeping=Away()).fails("install", world.chart())
+
+    assert "connection refused" in str(error)
+    assert "http://cluster" not in str(error)

@@ -41,6 +41,26 @@ async def test_reference_is_resolved(
     assert upstream.revision == f"{chosen}@{digests[chosen]}"
 
 
+@pytest.mark.parametrize(
+    ("media_type", "chosen"),
+    [
+        ("application/vnd.cncf.helm.chart.content.v1.tar+gzip", "1.1.0_up2"),
+        ("application/vnd.oci.image.layer.v1.tar+gzip", "1.0.0"),
+    ],
+)
+async def test_tags_of_charts_are_versions(
+    server: FakeRegistry, bench: Bench, media_type: str, chosen: str
+) -> None:
+    digests = {
+        tag: server.push(NAME, tag, [tag.encode()])["digest"] for tag in ("1.0.0", "1.1.0_up2")
+    }
+    selector = {"mediaType": media_type, "operation": "copy"}
+
+    upstream = await bench.resolve(obj(server, ref={"semver": "1.x"}, layerSelector=selector))
+
+    assert upstream.revision == f"{chosen}@{digests[chosen]}"
+
+
 async def test_digest_wins_and_is_the_revision(server: FakeRegistry, bench: Bench) -> None:
     digest = server.push(NAME, "v1", [b"1"])["digest"]
     server.push(NAME, "2.0.0", [b"2"])

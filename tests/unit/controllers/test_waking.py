@@ -42,22 +42,28 @@ class Queue:
         self.woken.append((key, trigger))
 
 
-def source(artifact: Json | None) -> GitRepository:
+def source(artifact: Json | None, *conditions: Json) -> GitRepository:
     body = {
         "metadata": {"name": USED.name, "namespace": USED.namespace},
         "spec": {"interval": "1m", "url": "https://git.example/app"},
-        "status": {"artifact": artifact} if artifact else {},
+        "status": {"conditions": conditions} | ({"artifact": artifact} if artifact else {}),
     }
     return msgspec.convert(body, GitRepository)
 
 
 def woken_by(before: Json | None, after: Json | None) -> list[tuple[ObjectKey, str]]:
+    return woken_by_change(source(before), source(after))
+
+
+def woken_by_change(
+    before: GitRepository | None, after: GitRepository | None
+) -> list[tuple[ObjectKey, str]]:
     queue, index = Queue(), Index()
     index.put(USER, [ObjectRef(GIT, USED.namespace, USED.name)])
     index.put(ObjectKey("team", "other"), [ObjectRef(GIT, "team", "else")])
-    handle = waking.by_artifact(GIT, queue.enqueue, index)
+    handle = waking.by_source(GIT, queue.enqueue, index)
 
-    handle(Change(type="MODIFIED", key=USED, old=source(before), new=source(after)))
+    handle(Change(type="MODIFIED", key=USED, old=before, new=after))
 
     return queue.woken
 
@@ -86,6 +92,43 @@ def test_new_artifact_wakes_its_users(before: Json | None, after: Json) -> None:
 )
 def test_same_or_no_artifact_wakes_nobody(before: Json | None, after: Json | None) -> None:
     assert woken_by(before, after) == []
+
+
+def condition(type_: str, status: str, message: str) -> Json:
+    return {
+        "type": type_,
+        "status": status,
+        "reason": "Any",
+        "message": message,
+        "lastTransitionTime": "2026-01-01T00:00:00Z",
+    }
+
+
+FAILS = condition("Ready", "False", "no such chart")
+STALLED = condition("Stalled", "True", "no such field")
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "wakes"),
+    [
+        (None, source(None, FAILS), True),
+        (source(None), source(None, FAILS), True),
+        (source(None, condition("Ready", "Unknown", "working")), source(None, FAILS), True),
+        (source(None, FAILS), source(None, condition("Ready", "False", "other")), True),
+        (source(ARTIFACT, FAILS), source(ARTIFACT, FAILS, STALLED), True),
+        (source(ARTIFACT), source(None, FAILS), True),
+        (source(None, FAILS), source(None, FAILS), False),
+        (source(ARTIFACT, FAILS), source(ARTIFACT, condition("Ready", "True", "stored")), False),
+        (source(None, FAILS), source(None, condition("Ready", "Unknown", "working")), False),
+        (source(None, FAILS), None, False),
+    ],
+)
+def test_new_failure_wakes_those_who_repeat_it(
+    before: GitRepository | None,
+    after: GitRepository | None,
+    wakes: bool,  # noqa: FBT001 - a row
+) -> None:
+    assert woken_by_change(before, after) == ([(USER, "source")] if wakes else [])
 
 
 @pytest.mark.parametrize(

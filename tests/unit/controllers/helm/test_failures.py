@@ -125,7 +125,9 @@ async def test_failing_upgrade_is_rolled_back(tmp_path: Path) -> None:
     assert isinstance(ended, StalledError)
     rolled = f"Helm rollback to previous release team/app.v1 with chart shop@{VERSION} succeeded"
     assert world.condition("Remediated") == ("True", "RollbackSucceeded", rolled)
-    assert world.condition("Ready") == ("False", "RollbackSucceeded", rolled)
+    status, reason, message = world.condition("Ready")
+    assert (status, reason) == ("False", "RollbackSucceeded")
+    assert message.startswith(f"{rolled}\nHelm upgrade failed for release team/app with chart")
     newest = world.obj.status.history[0]
     assert (newest.version, newest.action) == (3, "rollback")
 

@@ -34,6 +34,27 @@ async def test_the_highest_version_of_the_tags_that_the_pattern_fits_is_taken() 
     assert await ocirepository.highest(ref, listed, REPOSITORY) == "1.0.0-prod"
 
 
+@pytest.mark.parametrize(
+    ("semver", "pattern", "versions", "chosen"),
+    [
+        ("104.x", "", True, "104.2.0_up58.0.0"),
+        ("104.x", r"\+up57", True, "104.1.1_up57.0.3"),
+        ("104.x", "_up57", True, "104.1.1_up57.0.3"),
+        ("104.x", "", False, "104.0.0"),
+    ],
+)
+async def test_a_chart_with_build_metadata_is_found_under_its_tag(
+    semver: str,
+    pattern: str,
+    versions: bool,  # noqa: FBT001 - a row
+    chosen: str,
+) -> None:
+    ref = OCIRepositoryRef(semver=semver, semver_filter=pattern)
+    listed = Listed("104.0.0", "104.1.1_up57.0.3", "104.2.0_up58.0.0", "latest_x")
+
+    assert await ocirepository.highest(ref, listed, REPOSITORY, versions=versions) == chosen
+
+
 async def test_a_search_that_takes_too_long_ends_with_its_caller() -> None:
     """Else its thread goes on for a minute, and there are few of them."""
     ref = OCIRepositoryRef(semver="*", semver_filter=SLOW)

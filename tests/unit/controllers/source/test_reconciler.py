@@ -46,6 +46,7 @@ class Upstreams:
     answer: Proof | PenstockError | None = None
     failure: PenstockError | None = None
     fetched: int = 0
+    metadata: dict[str, str] = field(default_factory=dict)
     content_addressed: bool = False
     parts: tuple[Origin, ...] = ()
     kind: Kind[Any] = OCI_REPOSITORY
@@ -69,7 +70,9 @@ class Upstreams:
         (into / "file").write_text(upstream.revision)
         name = f"{upstream.revision}.tar.gz"
         content = File(path=into / "file")
-        return Fetched(filename=name, summary="fetched", content=content, proof=proof)
+        return Fetched(
+            filename=name, summary="fetched", content=content, proof=proof, metadata=self.metadata
+        )
 
     def message(self, _: OCIRepository, artifact: Artifact) -> str:
         return f"stored {artifact.revision}"
@@ -159,6 +162,26 @@ def metadata(obj: OCIRepository) -> dict[str, str]:
 
 def ago(**time: float) -> datetime:
     return datetime.now(UTC) - timedelta(**time)
+
+
+async def test_events_name_the_revision_that_the_artifact_was_made_of(world: World) -> None:
+    world.source.metadata = {"org.opencontainers.image.revision": "main@sha1:abc"}
+    await world.run()
+    await world.run("requested")
+    world.source.revision, world.source.metadata = "v2", {}
+    await world.run()
+
+    told = [
+        (each.reason, each.metadata.get("originRevision"))
+        for each in world.cluster.events
+        if "Artifact" in each.reason
+    ]
+
+    assert told == [
+        ("NewArtifact", "main@sha1:abc"),
+        ("ArtifactUpToDate", "main@sha1:abc"),
+        ("NewArtifact", None),
+    ]
 
 
 async def test_refused_revision_that_is_gone_again_leaves_no_trace(world: World) -> None:

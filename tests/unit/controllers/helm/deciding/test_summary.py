@@ -30,13 +30,11 @@ def condition(kind: str, status: Any, generation: int = 2) -> Condition:
     [
         ({}, {"Released": "True"}, ("Released", "True")),
         ({}, {"Released": "False"}, ("Released", "False")),
-        ({}, {"Released": "False", "Remediated": "True"}, ("Remediated", "False")),
-        ({}, {"Released": "False", "Remediated": "False"}, ("Remediated", "False")),
+        ({}, {"Remediated": "True"}, ("Remediated", "False")),
         (TESTS, {"Released": "True", "TestSuccess": "False"}, ("TestSuccess", "False")),
         (TESTS, {"Released": "True", "TestSuccess": "Unknown"}, ("TestSuccess", "Unknown")),
         (IGNORED, {"Released": "True", "TestSuccess": "False"}, ("Released", "True")),
         ({}, {"Released": "True", "TestSuccess": "False"}, ("Released", "True")),
-        (TESTS, {"TestSuccess": "False", "Remediated": "True"}, ("Remediated", "False")),
         ({}, {"Released": "True", "Stalled": "True", "Drifted": "True"}, ("Released", "True")),
     ],
 )
@@ -47,6 +45,23 @@ def test_the_most_important_condition_is_told(
 
     kind, status = expected
     assert found == Ready(status=status, reason=f"{kind}Reason", message=f"about {kind}")
+
+
+@pytest.mark.parametrize("remediated", ["True", "False"])
+@pytest.mark.parametrize(
+    ("given", "cause"),
+    [
+        ({"Released": "False"}, "about Released"),
+        ({"Released": "True", "TestSuccess": "False"}, "about TestSuccess"),
+    ],
+)
+def test_a_remediation_is_told_with_its_cause(given: Json, cause: str, remediated: str) -> None:
+    conditions = [condition(*each) for each in given.items()]
+
+    found = ready(release(spec=TESTS), [*conditions, condition("Remediated", remediated)])
+
+    message = f"about Remediated\n{cause}"
+    assert found == Ready(status="False", reason="RemediatedReason", message=message)
 
 
 def test_what_an_older_generation_came_to_does_not_count() -> None:
