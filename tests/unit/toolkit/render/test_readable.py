@@ -1,5 +1,7 @@
 """Messages of kustomize, with the file that failed first."""
 
+# ruff: noqa: E501 -- messages as kustomize writes them
+
 import pytest
 
 from toolkit.render import readable
