@@ -86,9 +86,9 @@ def options(function: Function) -> Function:
 def _complete_namespace(
     context: click.Context, option: click.Parameter, begun: str
 ) -> "list[CompletionItem]":
-    from cli import completing  # noqa: PLC0415 - it runs a session
-
-    return completing.namespace(context, option, begun)
+    # Completion runs a session itself, so it is found when it is needed.
+    found: list[CompletionItem] = loading.Later("cli.completing").namespace(context, option, begun)
+    return found
 
 
 def run(

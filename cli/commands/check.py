@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from cli.check import builds, cluster, fetching, files, judge, report
     from cli.installing import inspection
     from cli.installing.inspection import Finding
+    from cli.local import workspace
     from cli.stack import install
     from toolkit.kube import options
     from toolkit.policy import references
@@ -33,6 +34,7 @@ else:
     report = loading.Later("cli.check.report")
     inspection = loading.Later("cli.installing.inspection")
     install = loading.Later("cli.stack.install")
+    workspace = loading.Later("cli.local.workspace")
     options = loading.Later("toolkit.kube.options")
     references = loading.Later("toolkit.policy.references")
 
@@ -254,6 +256,13 @@ class _Read:
 
 def _read(directory: Path, namespace: str, name: str) -> _Read:
     progress.action(f"reading {name}")
+    if not directory.is_dir():
+        raise errors.UsageError(f"{directory} is not a directory")
+    with workspace.as_artifacts({"": directory.resolve()}) as kept:
+        return _built(kept[""], namespace)
+
+
+def _built(directory: Path, namespace: str) -> _Read:
     found = files.read(directory)
     _note(found.unread, "files cannot be read, and are left out")
     if found.others:

@@ -19,7 +19,7 @@ from typing import Final
 
 from certs import injection
 from cli import errors, progress, session, watching
-from cli.installing import following, manifests, writing
+from cli.installing import following, leaving, manifests, writing
 from cli.installing.cluster import DEPLOYMENT, NAMESPACE, listed, namespaced_kinds
 from cli.stack import install
 from crds import KINDS
@@ -198,6 +198,7 @@ async def remove(opened: session.Session, found: Survey, wish: Wish) -> None:
     held = [resource for resource in await _resources(api) if _is_held(resource)]
     progress.action(f"removing finalizers from {len(held)} custom resources")
     await _each(_released(api, obj) for obj in held)
+    await _each(leaving.settle(api, obj) for obj in await _resources(api))
     rest = [ref for ref in found.installed if ref.gvk != DEPLOYMENT]
     # A CRD of an unknown kind has no objects: it exists only for the flux command.
     rest += [ref for ref in found.definitions if ref.name not in _KINDS]

@@ -6,7 +6,7 @@ documents keep their structure, with masked values.
 """
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 import msgspec
@@ -47,8 +47,10 @@ async def build(obj: Kustomization, inputs: Inputs) -> tuple[Json, ...]:
     Raises:
         PenstockError: the build fails, as it would in the cluster.
     """
-    with workspaces.without(inputs.workspace, inputs.ignored) as kept:
-        return await _build(obj, inputs, {**_mounts(obj, inputs), **kept})
+    with workspaces.as_artifacts(_mounts(obj, inputs)) as mounts:
+        left = replace(inputs.workspace, root=mounts.get("", inputs.workspace.root))
+        with workspaces.without(left, inputs.ignored) as kept:
+            return await _build(obj, inputs, {**mounts, **kept})
 
 
 async def _build(

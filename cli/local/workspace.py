@@ -5,17 +5,21 @@ build tree begins at the repository: the nearest parent directory with ``.git``.
 ``spec.path`` determines how deep the directory is in its repository.
 """
 
+import os
 import posixpath
 import shutil
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 from tempfile import TemporaryDirectory
+from typing import Final
 
 from cli import errors
 from toolkit.artifact.ignore import Ignore
 from toolkit.errors import PenstockError
+
+_VERSION_CONTROL: Final = frozenset({".git", ".gitignore", ".gitmodules", ".gitattributes"})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -40,6 +44,51 @@ class Workspace:
 
 
 @contextmanager
+def as_artifacts(mounts: Mapping[str, Path]) -> Iterator[Mapping[str, Path]]:
+    """Give the directories without the files that would not be in an artifact of them.
+
+    The rules are those of the ``.sourceignore`` files, or else the built-in ones. A directory from
+    which nothing is left out is given itself.
+
+    Raises:
+        UsageError: a ``.sourceignore`` cannot be understood, or a file cannot be read.
+    """
+    with ExitStack() as kept:
+        yield {place: _artifact(source, kept) for place, source in mounts.items()}
+
+
+def _artifact(source: Path, kept: ExitStack) -> Path:
+    with _told():
+        rules = Ignore()
+        names = {entry.name for entry in rules.walk(source) if not entry.is_directory}
+        if all(name in names for name in _files(source)):
+            return source
+        copied = Path(kept.enter_context(TemporaryDirectory(prefix="penstock-build-")))
+        _copy(source, copied, rules)
+    return copied
+
+
+def _files(source: Path) -> Iterator[str]:
+    """Yield the regular files that are not of version control."""
+    for folder, below, names in os.walk(source):
+        below[:] = [each for each in below if each != ".git"]
+        for name in names:
+            path = Path(folder, name)
+            if name not in _VERSION_CONTROL and path.is_file() and not path.is_symlink():
+                yield path.relative_to(source).as_posix()
+
+
+@contextmanager
+def _told() -> Iterator[None]:
+    try:
+        yield
+    except PenstockError as exc:
+        raise errors.UsageError(str(exc)) from exc
+    except OSError as exc:
+        raise errors.UsageError(f"cannot read {exc.filename}: {exc.strerror}") from exc
+
+
+@contextmanager
 def without(workspace: Workspace, patterns: Sequence[str]) -> Iterator[Mapping[str, Path]]:
     """Give what to mount so that files are left out of the directory to build.
 
@@ -53,13 +102,9 @@ def without(workspace: Workspace, patterns: Sequence[str]) -> Iterator[Mapping[s
         return
     place = _place(workspace.path)
     with TemporaryDirectory(prefix="penstock-build-") as name:
-        try:
+        with _told():
             rules = Ignore.from_rules("\n".join(patterns), where="--ignore-paths")
             _copy(workspace.root / place, Path(name), rules)
-        except PenstockError as exc:
-            raise errors.UsageError(str(exc)) from exc
-        except OSError as exc:
-            raise errors.UsageError(f"cannot read {exc.filename}: {exc.strerror}") from exc
         yield {place: Path(name)}
 
 

@@ -12,12 +12,18 @@ from typing import Any, Final
 
 from controllers import sourcepolicies, waking
 from controllers.outside import Outside, connect
-from controllers.source import artifactgenerator, externalartifact, services
+from controllers.source import artifactgenerator, externalartifact, pushed, services
 from controllers.source.family import Family
 from controllers.source.reconciler import SourceReconciler
 from controllers.source.sources import SOURCES, Row
 from controllers.sourcepolicies import SourcePolicies
-from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT, HELM_RELEASE, HELM_REPOSITORY
+from crds import (
+    ARTIFACT_GENERATOR,
+    EXTERNAL_ARTIFACT,
+    GIT_REPOSITORY,
+    HELM_RELEASE,
+    HELM_REPOSITORY,
+)
 from toolkit.artifact import backend, index, server
 from toolkit.artifact.access import Access
 from toolkit.artifact.index import Indexes
@@ -50,6 +56,7 @@ CLUSTER_PERMISSIONS: Final = (
     *sourcepolicies.PERMISSIONS,
     *externalartifact.PERMISSIONS,
     *artifactgenerator.PERMISSIONS,
+    *pushed.PERMISSIONS,
     Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
 )
 WORKLOAD_IDENTITY_PERMISSIONS: Final = (
@@ -104,6 +111,7 @@ async def start(manager: Manager, options: Options) -> None:
         family.members[row.kind.kind] = _controller(manager, options, row, reconciler, recorder)
     family.wake_children()
     policies.subscribe(waking.by_policy(family.members.values()))
+    pushed.follow(manager, options, family.members[GIT_REPOSITORY.kind].enqueue)
     manager.add_service(recorder.run)
     for controller in family.members.values():
         manager.add_controller(controller, lease=ACCOUNT)

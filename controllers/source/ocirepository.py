@@ -27,7 +27,7 @@ from controllers.source.source import SUCCEEDED, Fetched, File, Scratch, Tree, U
 from crds.kind import Kind
 from crds.meta import Artifact, LocalObjectReference
 from crds.source_oci import OCIRepository, OCIRepositoryRef
-from toolkit import regexp
+from toolkit import disk, regexp
 from toolkit.artifact import archive, limits, threads
 from toolkit.artifact.ignore import Ignore
 from toolkit.artifact.threads import Checkpoint
@@ -341,7 +341,7 @@ async def _pull(
         ) from exc
     except OSError as exc:
         raise TransientError(
-            f"cannot keep the layer {layer.digest} of '{repository}': {exc.strerror}",
+            f"cannot keep the layer {layer.digest} of '{repository}': {disk.why(exc, into)}",
             reason=REASON,
         ) from exc
     finally:

@@ -100,5 +100,8 @@ def _problem(obj: Json, namespaced: bool | None) -> str:  # noqa: FBT001 - priva
     if not key.name:
         return "it has no name"
     if namespaced and not key.namespace:
-        return "namespace not specified"
+        return (
+            "namespace not specified: set metadata.namespace, or spec.targetNamespace of the "
+            "Kustomization"
+        )
     return ""

@@ -11,7 +11,6 @@ digest, which may vanish with the pod.
 
 import asyncio
 import contextlib
-import errno
 import logging
 import os
 import time
@@ -23,6 +22,7 @@ from pathlib import Path
 from typing import Final, TypeAlias
 
 from crds.meta import Artifact
+from toolkit import disk
 from toolkit.artifact import archive, digest, layout, limits, retention, spool, store, threads
 from toolkit.artifact.about import About, Backend, Kept
 from toolkit.artifact.archive import Packed
@@ -474,9 +474,8 @@ def _errors(path: str, *, doing: str = "read") -> Iterator[None]:
             reason=REASON,
         ) from exc
     except OSError as exc:
-        full = exc.errno in (errno.ENOSPC, errno.EDQUOT)
-        remedy = "; free space or enlarge the volume of --storage-path" if full else ""
+        why = disk.why(exc, exc.filename or "the local disk", flag="--storage-path")
         raise TransientError(
-            f"cannot {doing} artifact '{path}' on the local disk: {exc.strerror or exc}{remedy}",
+            f"cannot {doing} artifact '{path}' on the local disk: {why}",
             reason=REASON,
         ) from exc

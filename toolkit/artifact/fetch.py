@@ -23,6 +23,7 @@ from urllib.parse import urlsplit, urlunsplit
 import aiohttp
 
 from crds.meta import Artifact
+from toolkit import disk
 from toolkit.artifact import archive, belonging, limits, threads
 from toolkit.artifact.cache import CONTENT, Cache, Extracted
 from toolkit.artifact.digest import ALGORITHMS
@@ -117,7 +118,7 @@ class Fetcher:
                 lambda checkpoint: _extract(packed, directory, self._bounds, checkpoint)
             )
         except OSError as exc:
-            raise _failed(artifact, f"cannot be kept: {exc.strerror or exc}") from exc
+            raise _failed(artifact, f"cannot be kept: {disk.why(exc, directory)}") from exc
 
     async def _download(self, artifact: Artifact, into: Path) -> None:
         """Fetch with back-off; only what another attempt may cure is tried again."""

@@ -7,6 +7,7 @@ from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+from toolkit import disk
 from toolkit.errors import TransientError
 
 
@@ -29,5 +30,5 @@ def _make(parent: Path) -> Path:
         parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         return Path(tempfile.mkdtemp(prefix="spool-", dir=parent))
     except OSError as exc:
-        message = f"cannot make a directory below '{parent}': {exc.strerror or exc}"
+        message = f"cannot make a directory below '{parent}': {disk.why(exc, parent)}"
         raise TransientError(message, reason="StorageOperationFailed") from exc

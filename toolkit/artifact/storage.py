@@ -8,7 +8,6 @@ restart loses nothing.
 
 import asyncio
 import contextlib
-import errno
 import os
 import shutil
 import time
@@ -18,6 +17,7 @@ from pathlib import Path
 from typing import IO, Final, TypeAlias
 
 from crds.meta import Artifact
+from toolkit import disk
 from toolkit.artifact import archive, directory, layout, retention, store, threads
 from toolkit.artifact.about import About, Backend, Kept
 from toolkit.artifact.archive import Packed
@@ -122,10 +122,10 @@ class Storage:
             directory.tell(self.root / path, told)
             return packed, stored
 
-        with _storage_errors(path, doing="measure the store for"):
+        with _storage_errors(self.root, path, doing="measure the store for"):
             await self._room.ready(self._sizes)
         async with self._owners.of(owner.path):
-            with _storage_errors(path):
+            with _storage_errors(self.root, path):
                 packed, stored = await threads.run(work)
         return store.described(
             packed,
@@ -186,7 +186,7 @@ class Storage:
         """
         keep = Path(current.path).name if current else ""
         async with self._owners.of(owner.path):
-            with _storage_errors(owner.path, doing="clean up"):
+            with _storage_errors(self.root, owner.path, doing="clean up"):
                 return await asyncio.to_thread(self._collect, owner.path, keep)
 
     async def remove(self, owner: Owner) -> None:
@@ -196,7 +196,7 @@ class Storage:
             TransientError: the disk refused.
         """
         async with self._owners.of(owner.path):
-            with _storage_errors(owner.path, doing="delete"):
+            with _storage_errors(self.root, owner.path, doing="delete"):
                 await asyncio.to_thread(self._remove, self.root / owner.path)
             self._room.freed(owner.path)
 
@@ -224,7 +224,7 @@ class Storage:
         Raises:
             TransientError: the disk refused.
         """
-        with _storage_errors(kind, doing="measure"):
+        with _storage_errors(self.root, kind, doing="measure"):
             return await asyncio.to_thread(self._usage, kind, namespace)
 
     async def kept(self, owner: Owner) -> tuple[Kept, ...]:
@@ -233,7 +233,7 @@ class Storage:
         Raises:
             TransientError: the disk failed.
         """
-        with _storage_errors(owner.path, doing="list"):
+        with _storage_errors(self.root, owner.path, doing="list"):
             return await asyncio.to_thread(self._kept, self.root / owner.path)
 
     async def open(self, path: str) -> Readable | None:
@@ -392,13 +392,12 @@ class Storage:
 
 
 @contextmanager
-def _storage_errors(path: str, *, doing: str = "store") -> Iterator[None]:
+def _storage_errors(root: Path, path: str, *, doing: str = "store") -> Iterator[None]:
     try:
         yield
     except OSError as exc:
-        full = exc.errno in (errno.ENOSPC, errno.EDQUOT)
-        remedy = "; free space or enlarge the storage volume" if full else ""
-        message = f"cannot {doing} artifact '{path}': {exc.strerror or exc}{remedy}"
+        why = disk.why(exc, root, flag="--storage-path")
+        message = f"cannot {doing} artifact '{path}': {why}"
         raise TransientError(message, reason=REASON) from exc
 
 

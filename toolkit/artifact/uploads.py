@@ -17,6 +17,7 @@ from aiohttp import web
 
 from crds import EXTERNAL_ARTIFACT, misfits
 from crds.meta import Artifact
+from toolkit import disk
 from toolkit.artifact import archive, intake, layout, spool, threads
 from toolkit.artifact.access import Access, UnauthenticatedError, User
 from toolkit.artifact.archive import Packed
@@ -165,7 +166,7 @@ class Uploads:
         except ConnectionError:
             raise
         except OSError as exc:
-            raise TransientError(f"cannot keep the upload: {exc.strerror or exc}") from exc
+            raise TransientError(f"cannot keep the upload: {disk.why(exc, file)}") from exc
 
     async def _check(self, file: Path) -> None:
         try:

@@ -14,6 +14,7 @@ from toolkit.errors import TransientError
 from toolkit.native import calls
 from toolkit.native.pool import WorkerMemoryError, WorkerPool, WorkerTimeoutError
 from toolkit.objects import Json
+from toolkit.render import readable
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -163,4 +164,4 @@ def _translate(error: calls.EngineError) -> BuildError:
     encrypted = frozenset(detail.get("encrypted") or ())
     if error.code == "PathNotFound":
         return PathNotFoundError(str(error))
-    return BuildError(str(error), encrypted=encrypted)
+    return BuildError(readable.told(str(error)), encrypted=encrypted)

@@ -12,6 +12,15 @@ from webhooks.validation.rule import Fault, Rule, WithSpec, when
 MAX_IDENTITIES: Final = 256
 _FIELD: Final = "spec.verify"
 _IDENTITIES: Final = f"{_FIELD}.matchOIDCIdentity"
+_ANYBODY: Final = (
+    "it trusts no signer: without a key or an identity a signature of anybody would do, which "
+    "proves nothing"
+)
+_REMEDY: Final = (
+    "name a Secret in secretRef, or for cosign write matchOIDCIdentity with issuer and subject of "
+    "the signer, such as ^https://token\\.actions\\.githubusercontent\\.com$ and "
+    "^https://github\\.com/ORG/REPO/.+$"
+)
 
 
 class Signed(Protocol):
@@ -29,7 +38,7 @@ def _nobody(obj: WithSpec[Signed]) -> Iterator[Fault]:
     if verify.provider == "notation":
         yield Fault(f"{_FIELD}.secretRef", "notation needs a trust policy and certificates")
     elif not verify.match_oidc_identity:
-        yield Fault(_FIELD, "it trusts no signer")
+        yield Fault(_FIELD, _ANYBODY)
 
 
 def _patterns(obj: WithSpec[Signed]) -> Iterator[Fault]:
@@ -79,7 +88,7 @@ RULES: Final[tuple[Rule[WithSpec[Signed]], ...]] = (
         name="verify-nobody",
         fields=("spec.verify",),
         demands="it names keys or identities that are trusted",
-        remedy="name a Secret in secretRef, or for cosign identities in matchOIDCIdentity",
+        remedy=_REMEDY,
         find=_nobody,
     ),
     Rule(

@@ -29,6 +29,7 @@ from toolkit.objects import Json, dig
 pytestmark = pytest.mark.xdist_group("install")
 
 PLACE, SHARED = "penstock-system", "flux-system"
+_AT = {"reason": "Progressing", "lastTransitionTime": "2026-01-01T00:00:00Z"}
 OURS, OTHERS = "finalizers.fluxcd.io", "example.com/other"
 DEPLOYMENTS = {
     "source-controller",
@@ -366,6 +367,13 @@ def test_uninstalling_leaves_workloads_and_custom_resources(
     penstock: Penstock, asked: Administrator
 ) -> None:
     make_kustomization(asked, "apps")
+    working = [
+        {**_AT, "type": "Ready", "status": "Unknown", "message": "Running health checks"},
+        {**_AT, "type": "Reconciling", "status": "True", "message": "Running health checks"},
+    ]
+    asked.send(
+        "PATCH", f"{KUSTOMIZATIONS}/apps/status", {"status": {"conditions": working}}, content=MERGE
+    )
     would = penstock("uninstall", "--dry-run")
     assert would.code == 0
     assert f"Deployment/{PLACE}/webhook" in would.out.splitlines()
@@ -379,6 +387,8 @@ def test_uninstalling_leaves_workloads_and_custom_resources(
     assert not [name for name in names(asked, ROLES) if name.startswith("penstock")]
     left = asked.send("GET", f"{KUSTOMIZATIONS}/apps")
     assert left["metadata"]["finalizers"] == [OTHERS]
+    told = [(row["type"], row["status"], row["reason"]) for row in left["status"]["conditions"]]
+    assert told == [("Ready", "False", "Uninstalled")]
     assert asked.send("GET", f"/api/v1/namespaces/{PLACE}")
 
 

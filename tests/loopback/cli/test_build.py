@@ -182,3 +182,31 @@ async def test_a_file_that_cannot_be_written_is_told(files: Path) -> None:
 
     assert ended.code == 1
     assert "--output: cannot write" in ended.err
+
+
+@pytest.mark.parametrize(
+    ("place", "rules", "left"),
+    [
+        (".sourceignore", "deploy/extra.yaml\n", "extra.yaml"),
+        ("deploy/.sourceignore", "extra.*\n", "extra.yaml"),
+        ("", "", ".travis.yml"),  # by a built-in rule
+    ],
+)
+async def test_files_that_are_not_in_the_artifact_are_not_built(
+    files: Path, place: str, rules: str, left: str
+) -> None:
+    (files.parent / ".git").mkdir()
+    if place:
+        (files.parent / place).write_text(rules)
+    (files / left).write_text(
+        "apiVersion: v1\nkind: ConfigMap\nmetadata: {name: extra, namespace: apps}\n"
+    )
+
+    words = ("build", "kustomization", "apps", "--path", str(files), "--dry-run")
+    ended = await command.alone(
+        *words, "-n", "flux-system", "--kustomization-file", str(files.parent / "apps.yaml")
+    )
+
+    assert ended.code == 0, ended.err
+    names = [doc["metadata"]["name"] for doc in yaml.safe_load_all(ended.out)]
+    assert names == ["app"]

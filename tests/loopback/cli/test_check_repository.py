@@ -255,3 +255,19 @@ def test_a_build_that_fails_is_a_failure(run: Run, tmp_path: Path) -> None:
     assert code == 1
     assert "not all Kustomizations can be built" in err
     assert "missing.yaml" in json.loads(out)["failedBuilds"][0]
+
+
+def test_files_that_are_not_in_the_artifact_are_not_checked(run: Run, tmp_path: Path) -> None:
+    fleet = _fleet(
+        tmp_path,
+        {
+            ".sourceignore": "/docs\n",
+            "apps/staging/web.yaml": _RELEASE,
+            "docs/example.yaml": _PATCH,
+        },
+    )
+
+    code, out, err = run(str(fleet))
+
+    assert (code, out) == (0, ""), err
+    assert "none of 2 objects would be refused" in err

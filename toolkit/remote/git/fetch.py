@@ -15,6 +15,7 @@ from dulwich.client import GitClient
 from dulwich.objects import ObjectID
 from dulwich.refs import Ref
 
+from toolkit import disk
 from toolkit.remote.dialling import Known
 from toolkit.remote.git import connection, objects, tree
 from toolkit.remote.git import pack as gitpack
@@ -72,7 +73,8 @@ def checkout(request: CheckoutRequest) -> Checkout:
         top = Repository.at(url, request.auth, job.known)
         commit, tag = job.run(top, request.resolved, Path(request.into), Sparse(request.sparse))
     except OSError as exc:
-        raise GitError(f"cannot store the files of '{url}': {exc.strerror or exc}") from exc
+        what = "the fetched files" if disk.is_full(exc) else f"the files of '{url}'"
+        raise GitError(f"cannot store {what}: {disk.why(exc, request.into)}") from exc
     return Checkout(
         revision=request.resolved.revision,
         commit=request.resolved.commit,

@@ -16,6 +16,7 @@ from dulwich.objects import Commit, ObjectID, ShaFile
 from dulwich.pack import pack_objects_to_data
 from dulwich.refs import Ref, check_ref_format
 
+from toolkit import disk
 from toolkit.remote.dialling import Known
 from toolkit.remote.git import connection, edit, objects, signing
 from toolkit.remote.git import pack as gitpack
@@ -53,7 +54,8 @@ def commit(request: CommitRequest) -> Committed:
         except _MovedError:
             continue
         except OSError as exc:
-            raise GitError(f"cannot store what '{url}' sends: {exc.strerror or exc}") from exc
+            what = "the fetched commit" if disk.is_full(exc) else f"what '{url}' sends"
+            raise GitError(f"cannot store {what}: {disk.why(exc, request.scratch)}") from exc
         oid = change.commit.decode()
         return Committed(
             revision=f"{request.branch}@sha1:{oid}", commit=oid, changed=bool(change.new)

@@ -1,0 +1,60 @@
+"""Messages of kustomize, with the file that failed first."""
+
+# ruff: noqa: E501 -- messages as kustomize writes them
+
+import pytest
+
+from toolkit.render import readable
+
+_TRIED = "kustomize build failed: accumulating resources: accumulation err='accumulating resources "
+_FAILED = "kustomize build failed: "
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        (
+            (
+                f"{_TRIED}from 'missing.yaml': openat /a/missing.yaml: no such file or directory': "
+                "must build at directory: not a valid directory: '/a/missing.yaml' doesn't exist"
+            ),
+            f"{_FAILED}a/missing.yaml: no such file or directory",
+        ),
+        (
+            (
+                f"{_TRIED}from '../a/dir': read /a/dir: not a regular file': couldn't make target for "
+                "path '/a/dir': unable to find one of 'kustomization.yaml', 'kustomization.yml' or "
+                "'Kustomization' in directory '/a/dir'"
+            ),
+            (
+                f"{_FAILED}a/dir: unable to find one of 'kustomization.yaml', 'kustomization.yml' or "
+                "'Kustomization' in directory '/a/dir'"
+            ),
+        ),
+        (
+            (
+                f"{_TRIED}from 'sub': read /c/sub: not a regular file': recursed accumulation of path "
+                "'/c/sub': accumulating resources: accumulating resources from 'bad.yaml': "
+                "MalformedYAMLError: yaml: line 1: did not find expected ',' or ']' in File: bad.yaml"
+            ),
+            (
+                f"{_FAILED}c/sub/bad.yaml: MalformedYAMLError: yaml: line 1: did not find expected "
+                "',' or ']'"
+            ),
+        ),
+        (
+            (
+                f"{_FAILED}trouble configuring builtin PatchTransformer: failed to get the patch file "
+                "from path(nope.yaml): openat /d/nope.yaml: no such file or directory"
+            ),
+            f"{_FAILED}d/nope.yaml: no such file or directory",
+        ),
+        (
+            f"{_FAILED}no matches for Id Deployment.v1.apps/web.[noNs]",
+            f"{_FAILED}no matches for Id Deployment.v1.apps/web.[noNs]",
+        ),
+        ("another error: openat /x: y", "another error: openat /x: y"),
+    ],
+)
+def test_the_file_that_failed_comes_first(text: str, told: str) -> None:
+    assert readable.told(text) == told

@@ -1,0 +1,59 @@
+"""The message of a failed build with the file that failed first.
+
+kustomize tries each resource as a file and then as a directory, and reports both attempts, the
+outermost folder first. What failed is at the end, and the file may be named without its folder.
+"""
+
+import posixpath
+import re
+from typing import Final
+
+_BUILD: Final = "kustomize build failed: "
+_DEEPEST: Final = 100
+_TWO_WAYS: Final = re.compile(
+    r"accumulation err='accumulating \w+ from '[^']*': (?P<file>.*?)': (?P<folder>.*)", re.DOTALL
+)
+_NO_FOLDER: Final = "must build at directory"
+_OUTER: Final = re.compile(
+    r"(?:recursed (?:merging|accumulation)\w* (?:from|of) path '(?P<path>[^']*)'"
+    r"|accumulating \w+(?: from '(?P<name>[^']*)')?): "
+)
+_OPENED: Final = re.compile(
+    r"(?:openat|open|read|lstat|stat) /?(?P<file>[^:\n]+): (?P<why>[^:\n]+)"
+)
+_IN_FILE: Final = re.compile(r"(?P<why>.*?)(?: in (?:File|file):? (?P<file>[^\s:]+))", re.DOTALL)
+_TARGET: Final = re.compile(
+    r"couldn't make target for path '/?(?P<file>[^']*)': (?P<why>.*)", re.DOTALL
+)
+
+
+def told(text: str) -> str:
+    """Return the message of the engine, with the file and what is wrong with it first."""
+    if not text.startswith(_BUILD):
+        return text
+    folder, cause = _innermost(text.removeprefix(_BUILD))
+    for pattern in (_TARGET, _OPENED, _IN_FILE):
+        if found := pattern.search(cause):
+            file = (
+                found["file"] if pattern is not _IN_FILE else posixpath.join(folder, found["file"])
+            )
+            return f"{_BUILD}{file.lstrip('/')}: {found['why'].strip()}"
+    return f"{_BUILD}{folder.lstrip('/')}: {cause}" if folder else f"{_BUILD}{cause}"
+
+
+def _innermost(text: str) -> tuple[str, str]:
+    """Return the folder in which a build failed, as far as it is named, and the cause."""
+    folder = ""
+    for _ in range(_DEEPEST):
+        if found := _TWO_WAYS.match(text):
+            text = found["file"] if found["folder"].startswith(_NO_FOLDER) else found["folder"]
+        elif found := _OUTER.match(text):
+            folder = found["path"] or folder
+            if found["name"] and "/" not in found["name"]:
+                rest = text[found.end() :]
+                if _OPENED.search(rest) is None and _IN_FILE.search(rest) is None:
+                    return folder, f"{found['name']}: {rest}"
+            text = text[found.end() :]
+        else:
+            break
+    return folder, text
