@@ -66,12 +66,19 @@ class Draft:
     ) -> None:
         """Set the condition and send the event of a result; ``words`` fill the placeholders.
 
-        ``log`` are lines of Helm's log to append to the event.
+        ``log`` are lines of Helm's log to append to the event. A failure that the condition already
+        tells is an attempt that ended like the one before, and sends no event again.
         """
         told = outcomes.told(happening, **words)
+        before = self.condition(told.condition)
+        repeated = before is not None and (before.status, before.reason, before.message) == (
+            told.status,
+            told.reason,
+            told.message,
+        )
         if told.condition:
             self.rec.mark(told.condition, told.status, told.reason, told.message)
-        if told.event:
+        if told.event and not (repeated and told.event == "error"):
             logs = outcomes.LOGS + "\n".join(log) if log else ""
             self.rec.event(told.event, told.reason, f"{told.message}{logs}", metadata)
 

@@ -172,6 +172,18 @@ async def test_release_that_is_gone_already_does_not_hold_the_object(tmp_path: P
     assert await world.delete() is None
 
 
+async def test_uninstallation_that_fails_as_before_is_told_once(tmp_path: Path) -> None:
+    world = await installed(tmp_path)
+    world.helm.failures["uninstall"] = Failure("pre-delete hook failed", recorded=False)
+
+    await world.delete()
+    await world.delete()
+    world.helm.failures["uninstall"] = Failure("another hook failed", recorded=False)
+    await world.delete()
+
+    assert [each.reason for each in world.events] == ["UninstallFailed"] * 2
+
+
 async def test_failed_uninstallation_holds_the_object(tmp_path: Path) -> None:
     world = await installed(tmp_path)
     world.helm.failures["uninstall"] = Failure("pre-delete hook failed", recorded=False)
