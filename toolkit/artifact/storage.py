@@ -210,12 +210,12 @@ class Storage:
         here, account = owner.path, layout.require_name(namespace)
         if self._room.charged(here) == account:
             return
-        with _storage_errors(here, doing="measure the store for"):
+        with _storage_errors(self.root, here, doing="measure the store for"):
             await self._room.ready(self._sizes)
         async with self._owners.of(here):
             if self._room.charge(here, account):
                 other = account if account != owner.namespace else ""
-                with _storage_errors(here, doing="charge"):
+                with _storage_errors(self.root, here, doing="charge"):
                     await asyncio.to_thread(directory.mark, self.root / here, other)
 
     async def usage(self, kind: str, namespace: str = "") -> Mapping[Owner, int]:
