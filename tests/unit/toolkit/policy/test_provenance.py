@@ -292,6 +292,19 @@ def test_what_a_repository_includes_must_be_admitted_too() -> None:
     )
 
 
+@pytest.mark.parametrize("escape", ["..;", "%252e%252e", ""])
+def test_a_recorded_address_that_some_servers_resolve_is_not_admitted(escape: str) -> None:
+    deep = {"source": {"urls": ["https://git.example/fleet/**"]}}
+    url = f"https://git.example/fleet/{escape}/evil"
+    origin = origins.Origin(kind="GitRepository", name="x", url=url)
+    before = part().artifacts[0]
+    metadata = {**before.metadata, origins.RECORD: origins.record(origin, ())}
+    escaped = dataclasses.replace(part(), artifacts=(replace(before, metadata=metadata),))
+
+    assert not foreign_to(deep, part("https://git.example/fleet/app"))
+    assert "which is not admitted" in foreign_to(deep, escaped)
+
+
 def test_an_artifact_that_tells_no_origin_satisfies_no_url() -> None:
     silent = replace(part().artifacts[0], metadata={VERIFIED: SIGNED})
     unknown = dataclasses.replace(part(), artifacts=(silent,))

@@ -468,6 +468,16 @@ def test_a_record_that_cannot_be_read_is_none(text: str) -> None:
     assert sources.judge_artifact("GitRepository", {origins.RECORD: text}, [policy(GIT)])
 
 
+@pytest.mark.parametrize("escape", ["..;", "%252e%252e", ""])
+def test_a_recorded_address_that_some_servers_resolve_is_refused(escape: str) -> None:
+    url = f"https://github.com/acme/{escape}/evil/app"
+    record = origins.record(origins.Origin(kind="GitRepository", name="app", url=url), ())
+
+    (violation,) = sources.judge_artifact("GitRepository", {origins.RECORD: record}, [policy(GIT)])
+
+    assert "it was fetched from" in violation.why
+
+
 def test_nothing_is_asked_of_what_third_parties_made() -> None:
     entry = {"kind": "ExternalArtifact"}
 
