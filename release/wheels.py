@@ -53,7 +53,6 @@ LEFT_OUT: Final = frozenset(
         "typing-inspection",
         # Of our command line, which is not in the image, and of others'.
         "click",
-        "colorama",
         "markdown-it-py",
         "mdurl",
         # Of cffi, when something is compiled.

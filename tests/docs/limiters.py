@@ -196,13 +196,6 @@ LIMITERS = (
         "with the turn",
         "user",
     ),
-    _row(
-        "apiserver/inventories/observation.py",
-        "Budget",
-        "objects that one answer reads",
-        "with the answer",
-        "own",
-    ),
     _row("apiserver/inventories/projection.py", "Lock", "a flush of changes", "at once", "process"),
     _row("apiserver/artifacts/surveying.py", "Lock", "a survey of the store", "then", "process"),
     _row(
@@ -282,7 +275,13 @@ LIMITERS = (
     ),
     _row("toolkit/kept.py", "Lock", "callers that ask for one key", "with the answer", "own"),
     _row("toolkit/apply/bounded.py", "Semaphore", "calls of one apply", "with it", "own"),
-    _row("toolkit/apply/celengine.py", "Lock", "the first load of a library", "once", "process"),
+    _row(
+        "toolkit/expressions/evaluator.py",
+        "Turns",
+        "expressions of an object, a hook or a review, while a worker evaluates them",
+        "after two seconds of processor time, or thirty seconds, when the worker is ended",
+        "namespace",
+    ),
     _row("toolkit/apply/clock.py", "Lock", "the clock of one API server", "then", "process"),
     _row(
         "toolkit/apply/watches.py",

@@ -118,7 +118,8 @@ class Cluster:
 
     def entries(self, name: str, held: Mapping[str, bytes], *, namespace: str = "prod") -> None:
         data = {key: base64.b64encode(value).decode() for key, value in held.items()}
-        self.server.put("secrets", name, namespace, data=data)
+        metadata = {"labels": {envelope.KEYS_LABEL: envelope.ENABLED}}
+        self.server.put("secrets", name, namespace, data=data, metadata=metadata)
 
     def kustomization(self, **spec: Any) -> None:
         self.applier("Kustomization", **spec)

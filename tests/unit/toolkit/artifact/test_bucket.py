@@ -510,7 +510,7 @@ async def test_a_full_disk_is_named(
 
     bucket.before = refuse
 
-    with pytest.raises(TransientError, match="enlarge the volume of --storage-path"):
+    with pytest.raises(TransientError, match=r"\(--storage-path\) is full"):
         await fresh.open(artifact.path)
 
 

@@ -12,7 +12,7 @@ from crds import KINDS
 from crds.notification import Alert
 from crds.policy_source import SourcePolicy
 from tests.fakes.apiserver import FakeApiServer
-from tests.unit.toolkit.kube.test_controller import REPOS, SPEC, Bench, work
+from tests.fakes.controllerbench import REPOS, SPEC, Bench, work
 from toolkit import telemetry
 from toolkit.kube import undecoded
 from toolkit.kube.reconciliation import FINALIZER, REQUESTED_AT, Event
