@@ -127,7 +127,7 @@ class Wire:
             ObjectStoreError: the answer is not a success, or no answer came.
         """
         _check(request.headers)
-        url, body = URL(request.url, encoded=True), request.body
+        url, body = webaddress.read(request.url, encoded=True), request.body
         proxy = self._proxy or self._usual(url)
         for host in (url.host, proxy.endpoint[1][0] if proxy else ""):
             if not literal_within(host or "", Reach.NOT_METADATA):

@@ -68,7 +68,7 @@ class Exchange:
     async def _challenged(self, repository: Repository, used: Endpoint, error: AuthError) -> bool:
         """Tell whether to repeat the request with the credentials for a challenge."""
         base = self._base(repository)
-        if error.status != 401 or error.origin != str(URL(base).origin()):
+        if error.status != 401 or error.origin != str(webaddress.read(base).origin()):
             return False
         return await self._tokens.challenged(
             base, repository, self._endpoint, used=used, challenges=error.challenges

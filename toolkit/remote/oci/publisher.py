@@ -114,8 +114,8 @@ class Publisher:
         """Return where to send a blob (rule 3)."""
         start = self._exchange.url(repository, "blobs/uploads/")
         try:
-            found = URL(urljoin(start, location), encoded=True)
-            same = bool(location) and found.origin() == URL(start).origin()
+            found = webaddress.read(urljoin(start, location), encoded=True)
+            same = bool(location) and found.origin() == webaddress.read(start).origin()
         except ValueError:
             same = False
         if not same:

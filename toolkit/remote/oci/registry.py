@@ -299,7 +299,7 @@ class Registry:
             yield page
             if not following:
                 return
-            if URL(following).origin() != URL(start).origin() or following == url:
+            if webaddress.read(following).origin() != webaddress.read(start).origin() or following == url:
                 raise RegistryError("the next page of the list is on another server")
             url = following
         raise MalformedError(f"the list has more than {_MAX_PAGES} pages")
@@ -442,7 +442,7 @@ def _next(url: str, answer: aiohttp.ClientResponse) -> str:
     try:
         link = answer.links.get("next")
         following = urljoin(url, str(link["url"])) if link else ""
-        return following if not following or URL(following).host else url
+        return following if not following or webaddress.read(following).host else url
     except ValueError as exc:
         raise RegistryError("the next page of the list has no readable address") from exc
 

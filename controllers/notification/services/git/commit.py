@@ -6,7 +6,6 @@ As Flux (notification-controller ``internal/notifier/util.go``).
 import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
 
 import msgspec
 
@@ -56,7 +55,7 @@ def repository(target: Target) -> Repository:
     Raises:
         UnsuitableError: it is not ``https://<host>/<owner>/<repository>``.
     """
-    parts = urlsplit(target.base())
+    parts = target.parts()
     path = parts.path.strip("/").removesuffix(".git")
     owner, slash, name = path.rpartition("/")
     if not (parts.hostname and owner and slash and name):

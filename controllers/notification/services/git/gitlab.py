@@ -12,10 +12,8 @@ import msgspec
 from controllers.notification.events.matching import Notice
 from controllers.notification.services.git import commit
 from controllers.notification.services.git.commit import Repository
-from controllers.notification.services.service import Ask, Target, post
-from toolkit import untrusted
+from controllers.notification.services.service import Ask, Target, decoded, post
 
-_LONGEST: Final = 1 << 20
 
 
 class _Status(msgspec.Struct):
@@ -34,7 +32,7 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     state = "failed" if found.failed else "success"
     url = f"{base}/repository/commits/{found.sha}/statuses?name={quote(found.name, safe='')}"
     answer = await ask("GET", url, headers=headers)
-    known = untrusted.load_json(answer.body, list[_Status], size=_LONGEST)
+    known = decoded(answer.body, list[_Status])
     if any((each.name, each.status) == (found.name, state) for each in known[:1]):
         return
     body = {"state": state, "name": found.name, "description": found.description}

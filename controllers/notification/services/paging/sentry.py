@@ -55,9 +55,13 @@ def endpoint(dsn: str) -> tuple[str, str]:
     Raises:
         UnsuitableError: the text is not a DSN.
     """
-    parts = urlsplit(dsn)
+    try:
+        parts = urlsplit(dsn)
+        _ = parts.port
+    except ValueError as exc:
+        raise UnsuitableError(_NO_DSN) from exc
     path, _, project = parts.path.rpartition("/")
     if not (parts.username and parts.hostname and project.isdigit()):
-        raise UnsuitableError("the address is not a DSN: write https://<key>@<host>/<project>")
+        raise UnsuitableError(_NO_DSN)
     place = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{place}{path}/api/{project}/envelope/", parts.username
