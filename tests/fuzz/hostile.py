@@ -85,7 +85,8 @@ def lines(size: int) -> Iterator[bytes]:
     """Yield text of nearly ``size`` bytes in many lines, or in one."""
     yield from (b"a=b\n" * (size // 4 - 4), b"[a]\n" * (size // 4 - 4), b"\n" * (size - 4))
     yield from (b"a" * (size - 4), b"a=" + b"\\n" * (size // 2 - 4), b"=" * (size - 4))
-    yield from (b"a b " * (size // 4 - 4), b"\r" * (size - 4), b"\x85\xe2\x80\xa8" * (size // 4 - 4))
+    yield from (b"a b " * (size // 4 - 4), b"\r" * (size - 4))
+    yield b"\x85\xe2\x80\xa8" * (size // 4 - 4)
 
 
 def der(size: int) -> Iterator[bytes]:
@@ -105,7 +106,7 @@ def der(size: int) -> Iterator[bytes]:
 
 
 def pem(size: int) -> Iterator[bytes]:
-    """Yield PEM and armour around it, many small blocks, one without an end, and endless headers."""
+    """Yield PEM and armour: hostile DER, many small blocks, one without an end, long headers."""
     for kind in ("CERTIFICATE", "PRIVATE KEY", "RSA PRIVATE KEY", "PUBLIC KEY"):
         begin, end = f"-----BEGIN {kind}-----\n".encode(), f"-----END {kind}-----\n".encode()
         for inner in der(size * 3 // 5):
@@ -116,15 +117,15 @@ def pem(size: int) -> Iterator[bytes]:
     for kind in (b"PGP SIGNATURE", b"PGP PUBLIC KEY BLOCK", b"PGP PRIVATE KEY BLOCK"):
         begin, end = b"-----BEGIN %s-----\n" % kind, b"-----END %s-----\n" % kind
         yield begin + b"Comment: a\n" * (size // 11) + b"\n" + end
-        for packets in (b"\xc8\xff\xff\xff\xff\xff", b"\xa3\x01", b"\xcb\xe1a", b"\xc2\x02\x04\x00"):
-            yield begin + b"\n" + base64.encodebytes(packets * (size // 2 // len(packets))) + end
+        for packet in (b"\xc8\xff\xff\xff\xff\xff", b"\xa3\x01", b"\xcb\xe1a", b"\xc2\x02\x04\x00"):
+            yield begin + b"\n" + base64.encodebytes(packet * (size // 2 // len(packet))) + end
 
 
 _DATES = (
     *("0001-01-01T00:00:00", "9999-12-31T23:59:59.999999", "2026-11-27T05:00:00", "2026-W01-1"),
     *("0000-00-00T00:00:00", "2026-11-27", "Mon, 01 Jan 0001 00:00:00", "31 Dec 9999 23:59:59"),
-    *("99999999999999-01-01", "01 Jan 99999999999999 00:00:00", "1" * 5_000, "", "T", "\0", "Mon, "),
-    "２０２６-11-27T05:00:00",
+    *("99999999999999-01-01", "01 Jan 99999999999999 00:00:00", "1" * 5_000, "", "T", "\0"),
+    *("Mon, ", "\uff12\uff10\uff12\uff16-11-27T05:00:00"),
 )
 _ZONES = ("", "Z", "+23:59", "-23:59", " +2359", " -2359", " GMT", " +" + "9" * 80, "-24:00", "zT")
 
@@ -138,9 +139,10 @@ def times() -> Iterator[bytes]:
 _SCHEMES = ("http", "https", "oci", "ssh", "nats", "file", "azblob", "HTTPS", "")
 _PLACES = (
     *("[", "]", "[::1", "@][@", "a@b@c", "a:99999999", "a:+1", "a:0", "a:", ":80", "%5b", "a%00b"),
-    *("\u2100", "a\ufe55b", "[v1.x]", "[::ffff:1.2.3.4]", "[fe80::1%25eth0]", "xn--", "a\\b", "a b"),
-    *("9" * 5_000, "a:" + "9" * 5_000, "0x7f.1", "١٦٩.٢٥٤.١٦٩.٢٥٤", "\0", "a\n.b", "a" * 9_000, "éx"),
-    *("." * 5_000, "-", "_", "u:p@a", "u%40:p@a:1", "[1:2:3:4:5:6:7:8:9]", "[::1]x:1", "a]:1", "a[b"),
+    *("\u2100", "a\ufe55b", "[v1.x]", "[::ffff:1.2.3.4]", "[fe80::1%25eth0]", "xn--", "a\\b"),
+    *("9" * 5_000, "a:" + "9" * 5_000, "0x7f.1", "a b", "\0", "a\n.b", "a" * 9_000),
+    *("\u0661\u0666\u0669.\u0662", "\u00e9x", "a]:1", "a[b"),
+    *("." * 5_000, "-", "_", "u:p@a", "u%40:p@a:1", "[1:2:3:4:5:6:7:8:9]", "[::1]x:1"),
 )
 _PATHS = ("", "/..;/a", "/%2e%2e/a", "/" * 5_000, "/a?b#c", "/%", "/\ufffd", "/a:b/c@d:e", "//x/[y")
 
@@ -156,8 +158,8 @@ def urls() -> Iterator[bytes]:
 
 def lists(size: int) -> Iterator[bytes]:
     """Yield short words that are repeated, as in versions, ranges, selectors and paths."""
-    words = ("1.", "1", "v", "0", "-", "+", "*", ">=1 ", "||", ",", "x.", "a=b,", "a in (b),", "!a,")
-    for word in (*words, "/", "../", ":", "@", "refs/heads/", "~", "^", " ", "_", "&", "%", "é", "("):
+    words = ("1.", "1", "v", "0", "-", "+", "*", ">=1 ", "||", ",", "x.", "a=b,", "a in (b),")
+    for word in (*words, "!a,", ")", "/", "../", ":", "@", "refs/heads/", "~", "^", " ", "%", "("):
         yield (word * (size // len(word))).encode()
         yield ("1.2.3" + word * 2_000).encode()
         yield ("1.2.3-" + word * 2_000 + ".1").encode()

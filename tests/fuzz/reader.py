@@ -20,7 +20,8 @@ class Row:
     """One reader.
 
     - ``samples`` are inputs that it takes, which the fuzzer damages; ``worst`` those that are made
-      to cost it most, besides the bombs that every reader gets.
+      to cost it most, besides the bombs that every reader gets. Without ``bombs`` it gets only
+      its own: an operation of the engine takes a second for some of them.
     - ``runs`` is where: in the main process, or the module of the worker.
     - ``seconds`` of processor time and ``memory`` in MiB are what one input may cost.
     - ``places`` are the modules of the reader with the families of parsers that they use, as
@@ -34,6 +35,7 @@ class Row:
     places: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
     worst: Callable[[], Iterable[bytes]] = tuple
+    bombs: bool = True
     refuses: tuple[type[Exception], ...] = (PenstockError,)
     runs: str = MAIN
     seconds: float = 2.0

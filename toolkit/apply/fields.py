@@ -145,7 +145,10 @@ class Item:
 
     def named(self, key: str) -> bool:
         """Tell whether a ``k:`` or ``v:`` step names this item."""
-        wanted = msgspec.json.decode(key[2:])
+        try:
+            wanted = msgspec.json.decode(key[2:])
+        except (msgspec.DecodeError, RecursionError):  # of a server that is not an API server
+            return False
         if not isinstance(wanted, dict):
             return bool(wanted == self.value)
         if not isinstance(self.value, dict) or self.value.keys().isdisjoint(wanted):

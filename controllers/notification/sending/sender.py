@@ -256,9 +256,7 @@ class Sender:
         kind = place.target.type
         try:
             async with self._turn(key, place, failures):
-                notice = msgspec.json.decode(delivery.notice, type=Notice)
-                notice = msgspec.structs.replace(notice, key=delivery.key)
-                await SERVICES[kind](notice, place.target, Asking(self._http, place))
+                await _send(delivery, place, Asking(self._http, place))
         except (PenstockError, TimeoutError) as exc:
             problem = place.masked(str(exc) or "the service did not respond in time")
             if isinstance(exc, AuthError):
@@ -288,6 +286,27 @@ class Sender:
                     "event not delivered", extra={"provider": str(key), "error": health.problem}
                 )
             self._changed(key)
+
+
+async def _send(delivery: Delivery, place: Place, ask: Asking) -> None:
+    """Send one delivery with the code of its service, which reads what a foreign server answers.
+
+    An error of this code stays with this delivery: all deliveries share one task group.
+    """
+    try:
+        notice = msgspec.json.decode(delivery.notice, type=Notice)
+        notice = msgspec.structs.replace(notice, key=delivery.key)
+        await SERVICES[place.target.type](notice, place.target, ask)
+    except (PenstockError, TimeoutError):
+        raise
+    except Exception as exc:
+        # The text of the error may hold what the server sent.
+        logger.error(  # noqa: TRY400 - the same
+            "event not sent", extra={"type": place.target.type, "error": type(exc).__name__}
+        )
+        raise TransientError(
+            f"the event could not be sent: {type(exc).__name__} (a bug; please report it)"
+        ) from exc
 
 
 class _Settled:

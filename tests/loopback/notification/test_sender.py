@@ -227,9 +227,7 @@ def test_a_service_or_address_that_cannot_be_read_stops_no_other(
 
     async def main() -> None:
         async with serving(nonsense) as hostile, serving(service.answer) as port:
-            known = Known(
-                broken=address.format(port=hostile), sound=f"http://127.0.0.1:{port}/"
-            )
+            known = Known(broken=address.format(port=hostile), sound=f"http://127.0.0.1:{port}/")
             async with sending(tmp_path, known, types={"broken": kind}) as (sender, spool):
                 await add(sender, spool, sent)
                 await until(lambda: sender.health(BROKEN) or not spool.waiting(BROKEN))

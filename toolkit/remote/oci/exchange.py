@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 import aiohttp
-from yarl import URL
 
+from toolkit.remote import webaddress
 from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError
 from toolkit.remote.oci.errors import RegistryAuthError, RegistryError, RegistryNotFoundError
 from toolkit.remote.oci.oci import Repository

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urljoin
 
-from yarl import URL
-
 from toolkit import untrusted
 from toolkit.objects import Json
+from toolkit.remote import webaddress
 from toolkit.remote.http.http import Endpoint, Http, HttpError
 from toolkit.remote.oci import oci
 from toolkit.remote.oci.errors import RegistryError, RegistryNotFoundError

@@ -20,9 +20,9 @@ from urllib.parse import quote, urljoin
 
 import aiohttp
 import msgspec
-from yarl import URL
 
 from toolkit import untrusted
+from toolkit.remote import webaddress
 from toolkit.remote.http import http
 from toolkit.remote.http.http import Endpoint, Http, HttpError
 from toolkit.remote.oci import oci
@@ -299,7 +299,10 @@ class Registry:
             yield page
             if not following:
                 return
-            if webaddress.read(following).origin() != webaddress.read(start).origin() or following == url:
+            if (
+                webaddress.read(following).origin() != webaddress.read(start).origin()
+                or following == url
+            ):
                 raise RegistryError("the next page of the list is on another server")
             url = following
         raise MalformedError(f"the list has more than {_MAX_PAGES} pages")

@@ -3,15 +3,12 @@
 Schema: the server's ``/api/swagger``, ``repoCreateStatus`` and ``repoListStatuses``.
 """
 
-from typing import Final
-
 import msgspec
 
 from controllers.notification.events.matching import Notice
 from controllers.notification.services.git import commit
 from controllers.notification.services.git.commit import Repository
 from controllers.notification.services.service import Ask, Target, decoded, post
-
 
 
 class _Status(msgspec.Struct):

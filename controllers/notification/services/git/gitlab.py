@@ -4,7 +4,6 @@ Schema: docs.gitlab.com/api/commits/#set-commit-pipeline-status. A state that is
 set again: GitLab answers 400 to that.
 """
 
-from typing import Final
 from urllib.parse import quote
 
 import msgspec
@@ -13,7 +12,6 @@ from controllers.notification.events.matching import Notice
 from controllers.notification.services.git import commit
 from controllers.notification.services.git.commit import Repository
 from controllers.notification.services.service import Ask, Target, decoded, post
-
 
 
 class _Status(msgspec.Struct):

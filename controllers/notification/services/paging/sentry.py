@@ -4,12 +4,15 @@ Schema: develop.sentry.dev/sdk/data-model/envelopes and /event-payloads. The add
 id of the event is that of the delivery, so that one which is sent again is stored once.
 """
 
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
 
 from controllers.notification.events.matching import Notice
 from controllers.notification.services.service import Ask, Target, UnsuitableError
+
+_NO_DSN: Final = "the address is not a DSN: write https://<key>@<host>/<project>"
 
 
 async def send(notice: Notice, target: Target, ask: Ask) -> None:
