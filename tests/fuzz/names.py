@@ -43,7 +43,7 @@ from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.git.refspec import Refspec
 from toolkit.remote.git.url import GitUrl
 from toolkit.remote.http import patience, rules
-from toolkit.remote.objectstore import credentials, dialect, place
+from toolkit.remote.objectstore import credentials, dialect, place, xml
 from toolkit.remote.oci import oci, tokens
 from toolkit.remote.proxy import Proxy
 from toolkit.verify import sshkeys
@@ -134,7 +134,7 @@ _strict_time = each(
     _expiring,
     lambda data: sshkeys._time("expiry-time", text(data)),
     lambda data: record._seconds(text(data)),
-    refuses=_REFUSES,
+    refuses=(*_REFUSES, xml.XmlError),
 )
 
 
@@ -248,6 +248,7 @@ ROWS: Final[tuple[Row, ...]] = (
             "../b.git",
         ),
         worst=hostile.urls,
+        bombs=False,
         seconds=4.0,
         memory=768,
         places=(

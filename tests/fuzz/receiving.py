@@ -268,6 +268,8 @@ ROWS: Final[tuple[Row, ...]] = (
             '{"id": "1", "action": "push", "target": {"repository": "a", "tag": "b"}}',
         ),
         worst=lambda: hostile.json(5 << 20),
+        seconds=6.0,
+        memory=768,
         places=("controllers/notification/receiving/request.py json",),
     ),
     Row(
