@@ -151,9 +151,10 @@ def urls() -> Iterator[bytes]:
     """Yield texts that are nearly a URL, as far as one library or another sees it."""
     for scheme, place in product(_SCHEMES, _PLACES):
         yield f"{scheme}://{place}{_PATHS[len(place) % len(_PATHS)]}".encode()
-    for place, path in product(_PLACES, _PATHS):
+    for place, path in product(_PLACES, _PATHS[1:3]):
         yield f"https://{place}{path}".encode()
-        yield f"{place}{path}".encode()
+    for place in _PLACES:
+        yield f"{place}/a".encode()
 
 
 def lists(size: int) -> Iterator[bytes]:
