@@ -69,7 +69,7 @@ def parse(text: str) -> Line | None:
         return None
     try:
         fields = json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         fields = None
     if not isinstance(fields, dict):
         return Line(time="", level="", kind="", namespace="", name="", message=text)

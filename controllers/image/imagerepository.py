@@ -114,10 +114,9 @@ def _left(obj: ImageRepository) -> float:
     if result is None or not result.scan_time:
         return 0.0
     try:
-        scanned = datetime.fromisoformat(result.scan_time)
-    except ValueError:
+        passed = (datetime.now(UTC) - datetime.fromisoformat(result.scan_time)).total_seconds()
+    except (ValueError, TypeError):  # Not a time, or without a time zone.
         return 0.0
-    passed = (datetime.now(UTC) - scanned).total_seconds()
     return obj.spec.interval_seconds - passed if passed >= 0 else 0.0
 
 

@@ -1,4 +1,4 @@
-"""Every test that ``docs/security.md`` calls a proof exists, and no named threat lacks one."""
+"""Every promise of ``docs/security.md`` is enforced by a module and shown by a test."""
 
 import re
 from pathlib import Path
@@ -47,6 +47,63 @@ CASES = (
     "revoked",
     "demand lowered under a stored artifact",
 )
+
+
+PROMISES_HEAD = "| Who | May not | Enforced by | Test |"
+LONGEST = 620
+
+
+def promises() -> list[list[str]]:
+    """Return the rows of the tables of promises."""
+    found, inside = [], False
+    for line in PAGES[0].read_text().splitlines():
+        inside = line == PROMISES_HEAD or (inside and line.startswith("|"))
+        if inside and line.startswith("| ") and line != PROMISES_HEAD:
+            found.append([cell.strip() for cell in line.strip("|").split(" | ")])
+    return found
+
+
+def shown_by(cell: str) -> list[str]:
+    """Return the tests in a cell; ``::name`` is one of the same file."""
+    found: list[str] = []
+    for each in re.findall(r"`([^`]+)`", cell):
+        file = found[-1].partition("::")[0] if each.startswith("::") and found else ""
+        found.append(file + each)
+    return found
+
+
+def test_every_promise_has_a_module_and_a_test() -> None:
+    rows = promises()
+
+    assert len(rows) > 150
+    assert [row for row in rows if len(row) != 4 or not all(row)] == []
+    named = [
+        (row, re.findall(r"`([a-z]+/[\w/]+\.(?:py|go))`", row[2].partition(": ")[0]))
+        for row in rows
+    ]
+    assert [row for row, modules in named if not modules] == []
+    assert [m for _, modules in named for m in modules if not (ROOT / m).is_file()] == []
+    tests = [(row, shown_by(row[3])) for row in rows]
+    assert [row for row, found in tests if not found] == []
+    assert [
+        t for _, found in tests for t in found if not t.startswith("tests/") or not exists(t)
+    ] == []
+
+
+def test_every_promise_is_made_once_and_in_short() -> None:
+    rows = promises()
+    made = [(row[0], row[1]) for row in rows if not row[1].startswith("The same")]
+
+    assert sorted({each for each in made if made.count(each) > 1}) == []
+    assert [row for row in rows if len(" | ".join(row)) > LONGEST] == []
+
+
+def test_a_promise_without_a_test_is_found() -> None:
+    assert shown_by("`tests/a.py::test_b`, `::test_c`") == [
+        "tests/a.py::test_b",
+        "tests/a.py::test_c",
+    ]
+    assert not exists("tests/docs/test_security.py::test_that_nobody_wrote")
 
 
 def rows() -> list[list[str]]:

@@ -1,8 +1,9 @@
-"""Feed one parser in a process that may die: ``python -m tests.fuzz.child <row> <seed> <secs>``.
+"""Feed one reader in a process that may die: ``python -m tests.fuzz.child <row> <seed> <secs>``.
 
-The file that ``FUZZ_INPUT`` names holds the input that the parser takes. So it shows which input
-ended the process. An input may take five seconds of CPU, after which the kernel ends the process,
-and all data 768 MiB. If the seed is the path of a file, the process feeds only its content.
+The file that ``FUZZ_INPUT`` names holds the input that the reader takes. So it shows which input
+ended the process. The kernel ends the process if an input takes more processor time than the row
+states; more memory raises a ``MemoryError``, which no row expects. If the seed is the path of a
+file, the process feeds only its content; ``WORST`` are the bombs and the row's worst inputs.
 """
 
 import os
@@ -18,8 +19,7 @@ from typing import Final
 from tests.fuzz import hostile
 from tests.fuzz.parsers import ROWS, Row
 
-CPU_SECONDS: Final = 5.0
-DATA: Final = 768 << 20
+WORST: Final = "worst"
 
 
 def run(name: str, seed: str, seconds: float, taken: Path, complaints: Path) -> None:
@@ -36,20 +36,32 @@ def main(name: str, seed: str, seconds: float, taken: Path) -> None:
     for sample in samples:
         _feed(row, sample, "sample")
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
-    resource.setrlimit(resource.RLIMIT_DATA, (DATA, DATA))
-    for label, data in _inputs(samples, seed, seconds):
+    limit = _data() + (row.memory << 20)
+    resource.setrlimit(resource.RLIMIT_DATA, (limit, limit))
+    for label, data in _inputs(row, samples, seed, seconds):
         taken.write_bytes(data)
-        signal.setitimer(signal.ITIMER_PROF, CPU_SECONDS)
+        signal.setitimer(signal.ITIMER_PROF, row.seconds)
         _feed(row, data, label)
         signal.setitimer(signal.ITIMER_PROF, 0)
 
 
-def _inputs(samples: tuple[bytes, ...], seed: str, seconds: float) -> Iterator[tuple[str, bytes]]:
+def _data() -> int:
+    """Return the bytes of data that this process has, which the imports need."""
+    status = Path("/proc/self/status").read_text()
+    (line,) = (line for line in status.splitlines() if line.startswith("VmData:"))
+    return int(line.split()[1]) << 10
+
+
+def _inputs(
+    row: Row, samples: tuple[bytes, ...], seed: str, seconds: float
+) -> Iterator[tuple[str, bytes]]:
+    if seed == WORST:
+        for number, bomb in enumerate((*(hostile.bombs() if row.bombs else ()), *row.worst())):
+            yield f"{WORST} {number}", bomb
+        return
     if Path(seed).is_file():
         yield seed, Path(seed).read_bytes()
         return
-    for number, bomb in enumerate(hostile.bombs()):
-        yield f"bomb {number}", bomb
     end = time.monotonic() + seconds
     number = 0
     while time.monotonic() < end:

@@ -133,6 +133,10 @@ def owns(tree: Mapping[str, Any], steps: Sequence["str | Item"]) -> bool:
     return True
 
 
+_LONGEST_KEY: Final = 16 << 10
+"""Characters of a step; the keys of a list item are names, ports and the like."""
+
+
 @dataclass(frozen=True, slots=True)
 class Item:
     """A step into a list: the item, from which the key in the live list is found."""
@@ -145,7 +149,12 @@ class Item:
 
     def named(self, key: str) -> bool:
         """Tell whether a ``k:`` or ``v:`` step names this item."""
-        wanted = msgspec.json.decode(key[2:])
+        if len(key) > _LONGEST_KEY:
+            return False
+        try:
+            wanted = msgspec.json.decode(key[2:])
+        except (msgspec.DecodeError, RecursionError):  # of a server that is not an API server
+            return False
         if not isinstance(wanted, dict):
             return bool(wanted == self.value)
         if not isinstance(self.value, dict) or self.value.keys().isdisjoint(wanted):

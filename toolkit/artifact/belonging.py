@@ -8,13 +8,12 @@ under URLs of other forms. Pure.
 
 from typing import Final
 
-from yarl import URL
-
 from crds import EXTERNAL_ARTIFACT
 from crds.meta import Artifact
 from toolkit.artifact.kinds import KINDS
 from toolkit.artifact.store import Owner
 from toolkit.errors import TransientError
+from toolkit.remote import webaddress
 
 REASON: Final = "ArtifactFailed"
 
@@ -27,7 +26,7 @@ def require_own(artifact: Artifact, owner: Owner) -> None:
     """
     try:
         # Decode the path and resolve dots, as a server will do.
-        segments = [part for part in URL(artifact.url).path.split("/") if part]
+        segments = [part for part in webaddress.read(artifact.url).path.split("/") if part]
     except ValueError as exc:
         raise _refused(artifact, owner, "that cannot be read") from exc
     *_, kind, namespace, name, _file = ["", "", "", "", *segments]

@@ -145,7 +145,10 @@ class Fetcher:
             raise _AgainError(f"cannot fetch {url}: {causes.cause(exc)}", reason=REASON) from exc
 
     def _url(self, artifact: Artifact) -> str:
-        parts = urlsplit(artifact.url)
+        try:
+            parts = urlsplit(artifact.url)
+        except ValueError as exc:
+            raise _failed(artifact, "has an address that is not a URL") from exc
         if parts.scheme not in ("http", "https"):
             raise _failed(artifact, "has a URL that is not HTTP")
         if not literal_within(parts.hostname or "", Reach.NOT_METADATA):

@@ -122,8 +122,15 @@ async def download_chart(  # noqa: PLR0913  # a request has these parts
 
 
 def index_url(url: str) -> str:
-    """Return the address of the index of the repository at ``url``."""
-    parts = urlsplit(url)
+    """Return the address of the index of the repository at ``url``.
+
+    Raises:
+        HttpError: it is not a URL.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError as exc:
+        raise HttpError("the address of the repository is not a URL") from exc
     return urlunsplit(parts._replace(path=f"{parts.path.rstrip('/')}/index.yaml", fragment=""))
 
 
@@ -142,6 +149,7 @@ def chart_url(url: str, reference: str) -> str:
         else:
             folder = urlunsplit(base._replace(path=f"{base.path.rstrip('/')}/", query=""))
             joined = urlsplit(urljoin(folder, reference))._replace(query=base.query)
+        _ = base.port, joined.port
     except ValueError as exc:
         raise ChartPullError("the index has a chart URL that is invalid") from exc
     if joined.scheme not in ("http", "https") or not joined.netloc:
@@ -153,8 +161,14 @@ def chart_url(url: str, reference: str) -> str:
 
 
 def normalized(url: str) -> str:
-    """Return a repository's URL in the form that two spellings of it have in common."""
-    parts = urlsplit(url)
+    """Return a repository's URL in the form that two spellings of it have in common.
+
+    A text that is not a URL is returned as it is.
+    """
+    try:
+        parts = urlsplit(url)
+    except ValueError:
+        return url
     path = parts.path.rstrip("/")
     return urlunsplit((parts.scheme.lower(), parts.netloc.lower(), path, parts.query, ""))
 

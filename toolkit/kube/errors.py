@@ -147,6 +147,10 @@ _BY_STATUS: Final[Mapping[int, type[ApiError]]] = {
 }
 
 
+LONGEST_STATUS: Final = 256 << 10
+"""Bytes of a ``meta/v1.Status``, whose causes are at most those of one object."""
+
+
 def from_status(
     code: int, body: Mapping[str, Any], *, retry_after: float | None = None
 ) -> ApiError:

@@ -408,7 +408,7 @@ def _page(body: bytes) -> _List:
 def _reported(raw: msgspec.Raw) -> errors.ApiError:
     """Return the error in an ERROR event."""
     try:
-        status = msgspec.json.decode(raw)
+        status = msgspec.json.decode(raw if len(memoryview(raw)) <= errors.LONGEST_STATUS else b"")
         return errors.from_status(int(status.get("code") or 500), status)
     except _MALFORMED as exc:
         return errors.ApiError(f"the server sent something that is not a status: {exc}")

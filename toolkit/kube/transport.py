@@ -351,7 +351,8 @@ def _status(text: bytes, *, foreign: bool) -> Mapping[str, Any]:
     A ``foreign`` server is one that a tenant chose: nothing that is not a ``Status`` is quoted.
     """
     try:
-        body = msgspec.json.decode(text)
+        # A larger answer is no status: millions of empty lists would block all others for seconds.
+        body = msgspec.json.decode(text if len(text) <= errors.LONGEST_STATUS else b"")
     except (ValueError, RecursionError):
         return {} if foreign else {"message": text[:300].decode(errors="replace").strip()}
     if not isinstance(body, dict) or (foreign and body.get("kind") != "Status"):

@@ -8,9 +8,8 @@ from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Final
 
-from yarl import URL
-
 from crds.notification import ProviderSpec
+from toolkit.remote import webaddress
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -175,7 +174,7 @@ def login(address: str, kind: str) -> Login:
     if not DEMANDS.get(kind, _WEB).login or "@" not in address:
         return Login(address)
     try:
-        url = URL(address, encoded=True)
+        url = webaddress.read(address, encoded=True)
         if url.user is None:
             return Login(address)
         return Login(str(url.with_user(None)), url.user, url.password or "")
@@ -189,7 +188,7 @@ def unusable(address: str, kind: str) -> str:
     if "nats" in schemes and "://" not in address:
         address = f"nats://{address}"  # as NATS' own clients take it
     try:
-        url = URL(address, encoded=True)
+        url = webaddress.read(address, encoded=True)
         usable = url.scheme in schemes and bool(url.host) and url.port != 0
     except ValueError:
         usable = False

@@ -6,6 +6,7 @@ that an action is in progress, so a new process continues the wait (``resumed``)
 or are not ready in time, the release is marked as failed in Helm's storage, as Helm does it.
 """
 
+import math
 import time
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -112,7 +113,7 @@ def resumed(obj: HelmRelease, conditions: Sequence[str]) -> Pending | None:
         action = Action(obj.status.last_attempted_release_action)
     else:
         return None
-    passed = (datetime.now(UTC) - datetime.fromisoformat(latest.last_deployed)).total_seconds()
+    passed = _since(latest.last_deployed)
     status = obj.status
     return Pending(
         action=action,
@@ -150,3 +151,12 @@ def _said(obj: HelmRelease, action: Action) -> SameAction | Rollback | None:
         Action.ROLLBACK: obj.spec.rollback,
     }
     return said.get(action)
+
+
+def _since(timestamp: str) -> float:
+    """Return the seconds since a time of the status; all of them if it cannot be read."""
+    try:
+        then = datetime.fromisoformat(timestamp)
+    except ValueError:
+        return math.inf
+    return (datetime.now(UTC) - (then if then.tzinfo else then.replace(tzinfo=UTC))).total_seconds()

@@ -1,6 +1,7 @@
 """An event as Flux's controllers post it (fluxcd/pkg ``apis/event/v1beta1``), read in bounds."""
 
 import hashlib
+from datetime import UTC, datetime
 from typing import Final, Literal, TypeVar
 
 import msgspec
@@ -22,6 +23,8 @@ TOKEN: Final = "token"  # noqa: S105 - the name of a key
 COMMIT_STATUS: Final = "commit_status"
 PREFIX: Final = "event.toolkit.fluxcd.io/"
 """Keys of metadata that users add by annotations."""
+_FIRST_YEAR: Final = 1970
+_LAST_YEAR: Final = 2999
 
 
 class EventError(ValueError):
@@ -71,6 +74,16 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, rename="camel"):
     def said(self, name: str) -> str:
         """Return metadata that the controller of the object's group added."""
         return (self.metadata or {}).get(f"{self.involved_object.group}/{name}", "")
+
+    @property
+    def moment(self) -> datetime:
+        """Return when it happened; now if the time cannot be read, or is no year of an event."""
+        try:
+            found = datetime.fromisoformat(self.timestamp)
+        except ValueError:
+            return datetime.now(UTC)
+        found = found if found.tzinfo else found.replace(tzinfo=UTC)
+        return found if _FIRST_YEAR <= found.year <= _LAST_YEAR else datetime.now(UTC)
 
     @property
     def identity(self) -> str:

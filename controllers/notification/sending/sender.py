@@ -260,10 +260,7 @@ class Sender:
         kind = place.target.type
         try:
             async with self._turn(key, place, failures):
-                notice = msgspec.json.decode(delivery.notice, type=Notice)
-                notice = msgspec.structs.replace(notice, key=delivery.key)
-                target = await naming.named(self._evaluates, notice, place.target)
-                await SERVICES[kind](notice, target, Asking(self._http, place))
+                await self._send(delivery, place)
         except (PenstockError, TimeoutError) as exc:
             problem = place.masked(str(exc) or "the service did not respond in time")
             if isinstance(exc, AuthError):
@@ -279,6 +276,27 @@ class Sender:
             SENT.labels(kind, "sent").inc()
             self._tell(key, Health(""))
         return 0.0
+
+    async def _send(self, delivery: Delivery, place: Place) -> None:
+        """Send one delivery with the code of its service, which reads answers of a foreign server.
+
+        An error of this code stays with this delivery: all deliveries share one task group.
+        """
+        try:
+            notice = msgspec.json.decode(delivery.notice, type=Notice)
+            notice = msgspec.structs.replace(notice, key=delivery.key)
+            target = await naming.named(self._evaluates, notice, place.target)
+            await SERVICES[target.type](notice, target, Asking(self._http, place))
+        except (PenstockError, TimeoutError):
+            raise
+        except Exception as exc:
+            # The text of the error may hold what the server sent.
+            logger.error(  # noqa: TRY400 - the same
+                "event not sent", extra={"type": place.target.type, "error": type(exc).__name__}
+            )
+            raise TransientError(
+                f"the event could not be sent: {type(exc).__name__} (a bug; please report it)"
+            ) from exc
 
     def _delay(self, failures: int, asked: float | None) -> float:
         growing: float = min(self._pause * 2 ** min(failures, 16), _LONGEST_WAIT)

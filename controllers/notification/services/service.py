@@ -5,14 +5,18 @@ import ssl
 from collections.abc import Awaitable, Callable, Mapping
 from dataclasses import dataclass, field
 from types import MappingProxyType
-from typing import Final, Protocol
-from urllib.parse import urlsplit
+from typing import Final, Protocol, TypeVar
+from urllib.parse import SplitResult, urlsplit
 
 import msgspec
 
 from controllers.notification.events.matching import Notice
+from toolkit import untrusted
 from toolkit.errors import StalledError
+from toolkit.remote.errors import HttpError
 
+_T = TypeVar("_T")
+_MOST_ANSWER: Final = 4 << 20
 _NONE: Final[Mapping[str, str]] = MappingProxyType({})
 
 
@@ -45,8 +49,24 @@ class Target:
 
     @property
     def host(self) -> str:
-        """Return the host of the address; the rest may be secret."""
-        return urlsplit(self.address).hostname or ""
+        """Return the host of the address; the rest may be secret. Empty if it is not a URL."""
+        try:
+            return urlsplit(self.address).hostname or ""
+        except ValueError:
+            return ""
+
+    def parts(self) -> SplitResult:
+        """Return the parts of the address without a slash at its end.
+
+        Raises:
+            UnsuitableError: the address is not a URL.
+        """
+        try:
+            parts = urlsplit(self.base())
+            _ = parts.port
+        except ValueError as exc:
+            raise UnsuitableError("the address is not a URL: correct its host or port") from exc
+        return parts
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -114,6 +134,18 @@ async def post(
     return await ask(
         method, url, body=sent, headers={"Content-Type": "application/json", **headers}
     )
+
+
+def decoded(body: bytes, kind: type[_T]) -> _T:
+    """Return the JSON that a service answered with.
+
+    Raises:
+        HttpError: it is something else, so the address may be that of another service.
+    """
+    try:
+        return untrusted.load_json(body, kind, size=_MOST_ANSWER)
+    except untrusted.UntrustedError as exc:
+        raise HttpError(f"the service sent an answer that cannot be read: {exc}") from exc
 
 
 def bearer(token: str) -> dict[str, str]:

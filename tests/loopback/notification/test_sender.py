@@ -20,7 +20,7 @@ from controllers.notification.sending.targets import Place, Reachable
 from controllers.notification.services.service import Target
 from crds.meta import ObjectMeta
 from crds.notification import Provider, ProviderSpec
-from tests.fakes import virtualtime
+from tests.fakes import notices, virtualtime
 from tests.fakes.evaluating import NoEvaluator
 from tests.fakes.serving import closed_port, free_port, serving
 from tests.tools.waiting import until
@@ -97,12 +97,13 @@ async def sending(
     pause: float = 0.05,
     timeout: float = 5,  # noqa: ASYNC109 - of a Provider
     borrow: Mapping[str, Borrow] = MappingProxyType({}),
+    types: Mapping[str, str] = MappingProxyType({}),
 ) -> AsyncIterator[tuple[Sender, Spool]]:
-    """Run a sender over a spool."""
+    """Run a sender over a spool; ``types`` are those of Providers that are not generic."""
 
     async def place(provider: Provider) -> Place:
         target = Target(
-            type="generic",
+            type=types.get(provider.metadata.name, "generic"),
             namespace=provider.metadata.namespace,
             name=provider.metadata.name,
             address=provider.spec.address,
@@ -182,6 +183,80 @@ def test_one_service_that_is_down_holds_up_no_other(tmp_path: Path) -> None:
     asyncio.run(main())
 
     assert service.taken == [99]
+
+
+def about_a_commit(timestamp: str = "2026-11-25T16:00:00Z") -> Delivery:
+    notice = notices.event("error", change_request="1")
+    event = msgspec.structs.replace(notice.event, timestamp=timestamp)
+    found = msgspec.structs.replace(notice, event=event)
+    return Delivery(provider=BROKEN, object="a", since=2e9, notice=msgspec.json.encode(found))
+
+
+async def nonsense(_: web.Request) -> web.Response:
+    return web.Response(body=b"\xff[" * 1000, content_type="application/json")
+
+
+_REPOSITORY = "http://127.0.0.1:{port}/team/app"
+_LATEST = "9999-12-31T23:59:59.999999Z"
+
+
+@pytest.mark.parametrize(
+    ("kind", "address", "sent"),
+    [
+        *((kind, _REPOSITORY, about_a_commit()) for kind in ("github", "gitlab", "gitea", "lark")),
+        ("slack", "http://127.0.0.1:{port}/", about_a_commit()),
+        *(
+            (f"{kind}comment", _REPOSITORY, about_a_commit())
+            for kind in ("githubpullrequest", "gitlabmergerequest", "giteapullrequest")
+        ),
+        ("bitbucketserver", "https://[99999999::ffff:1.2.3.4\u00e9]/scm/a/b", about_a_commit()),
+        ("azuredevops", "http://a]:1/a/b/_git/c", about_a_commit()),
+        ("github", "http://[v1.x/team/app", about_a_commit()),
+        ("sentry", "https://a@[::1/1", about_a_commit()),
+        ("generic", "http://@][@/", about_a_commit()),
+        ("generic", "http://xn--/", about_a_commit()),
+        ("alertmanager", "http://127.0.0.1:{port}/", about_a_commit(_LATEST)),
+        ("grafana", "http://127.0.0.1:{port}/", about_a_commit("0001-01-01T00:00:00")),
+        ("otel", "http://127.0.0.1:{port}/", about_a_commit("0001-01-01T00:00:00")),
+    ],
+    ids=lambda value: value if isinstance(value, str) and value.isalpha() else "",
+)
+def test_a_service_or_address_that_cannot_be_read_stops_no_other(
+    tmp_path: Path, kind: str, address: str, sent: Delivery
+) -> None:
+    service = Service()
+
+    async def main() -> None:
+        async with serving(nonsense) as hostile, serving(service.answer) as port:
+            known = Known(broken=address.format(port=hostile), sound=f"http://127.0.0.1:{port}/")
+            async with sending(tmp_path, known, types={"broken": kind}) as (sender, spool):
+                await add(sender, spool, sent)
+                await until(lambda: sender.health(BROKEN) or not spool.waiting(BROKEN))
+                await add(sender, spool, delivery(SOUND, 7))
+                await until(lambda: service.taken)
+
+    asyncio.run(main())
+
+    assert service.taken == [7]
+
+
+def test_a_service_that_fails_by_a_bug_of_ours_stops_no_other(tmp_path: Path) -> None:
+    service = Service()
+    unreadable = Delivery(provider=BROKEN, object="a", since=2e9, notice=b"{")
+
+    async def main() -> None:
+        async with serving(service.answer) as port:
+            known = Known(broken="http://127.0.0.1:1/", sound=f"http://127.0.0.1:{port}/")
+            async with sending(tmp_path, known) as (sender, spool):
+                await add(sender, spool, unreadable)
+                await until(lambda: sender.health(BROKEN))
+                assert health(sender).reason == "DeliveryFailed"
+                await add(sender, spool, delivery(SOUND, 7))
+                await until(lambda: service.taken)
+
+    asyncio.run(main())
+
+    assert service.taken == [7]
 
 
 def test_a_service_that_is_away_for_a_minute_misses_nothing(tmp_path: Path) -> None:

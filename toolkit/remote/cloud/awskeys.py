@@ -119,14 +119,19 @@ class AwsKeys:
         if not given or given.rstrip("/") == default[0]:
             return default
         # The token of the identity is sent there, so an object must not choose the address.
-        parts = urlsplit(given)
+        foreign = ForeignHostError(f"'{ascii(given[:200])[1:-1]}' is not an STS endpoint of AWS")
+        try:
+            parts = urlsplit(given)
+            port = parts.port
+        except ValueError as exc:
+            raise foreign from exc
         host, _, _ = (parts.hostname or "").partition(":")
         for _, suffix in _SUFFIXES:
             found = _STS_HOST.fullmatch(host.removesuffix(f".{suffix}"))
-            own = found and host.endswith(f".{suffix}") and parts.port in {None, 443}
+            own = found and host.endswith(f".{suffix}") and port in {None, 443}
             if own and parts.scheme == "https" and parts.path in {"", "/"} and not parts.query:
                 return f"https://{host}", False
-        raise ForeignHostError(f"'{given[:200]}' is not an STS endpoint of AWS")
+        raise foreign
 
     async def _own(self, sts: tuple[str, bool], proxy: Proxy | None) -> SessionKeys:
         variable = self.services.variable

@@ -146,7 +146,8 @@ class GitHubTokens:
         installation = app.installation_id or await api.installation(app.installation_owner)
         answer = await api.ask("POST", f"/app/installations/{installation}/access_tokens")
         try:
-            return str(answer["token"]), datetime.fromisoformat(answer["expires_at"])
+            end = datetime.fromisoformat(answer["expires_at"])
+            return str(answer["token"]), end if end.tzinfo else end.replace(tzinfo=UTC)
         except (KeyError, TypeError, ValueError) as exc:
             raise GitError("GitHub answered without an installation token") from exc
 

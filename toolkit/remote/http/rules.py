@@ -9,6 +9,7 @@ from typing import Final
 
 from yarl import URL
 
+from toolkit.remote import webaddress
 from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.errors import HttpError
 from toolkit.remote.proxy import Proxy, from_environment
@@ -41,7 +42,7 @@ _LONGEST_URL: Final = 8192
 def shown(url: URL | str) -> str:
     """Return a URL without what may be secret in it."""
     try:
-        return str(URL(url).with_user(None).with_query(None).with_fragment(None))
+        return str(webaddress.read(url).with_user(None).with_query(None).with_fragment(None))
     except ValueError:
         return ascii(str(url).partition("?")[0].rpartition("@")[2][:200])[1:-1]
 
@@ -55,7 +56,7 @@ def parsed(url: str) -> URL:
     if not (url.isascii() and url.isprintable()) or " " in url or len(url) > _LONGEST_URL:
         raise HttpError(f"the URL '{shown(url)}' is too long, or has invalid characters")
     try:
-        found = URL(url, encoded=True)
+        found = webaddress.read(url, encoded=True)
         port = found.port
     except ValueError as exc:
         raise HttpError(f"'{shown(url)}' is not a URL") from exc
@@ -98,7 +99,7 @@ def follow(hop: Hop, location: str) -> Hop:
     if not location:
         raise HttpError(f"'{shown(hop.url)}' redirects without an address")
     try:
-        target = parsed(str(hop.url.join(URL(location, encoded=True))))
+        target = parsed(str(hop.url.join(webaddress.read(location, encoded=True))))
     except ValueError as exc:
         raise HttpError(f"'{shown(hop.url)}' redirects to an invalid URL") from exc
     # Rule 3.

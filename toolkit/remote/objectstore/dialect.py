@@ -165,12 +165,12 @@ def moment(value: str) -> datetime | None:
     """Return an RFC 3339 time, or None if it is invalid."""
     try:
         return datetime.fromisoformat(value).astimezone(UTC)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None
 
 
 def _date(value: str) -> datetime | None:
     try:
         return parsedate_to_datetime(value).astimezone(UTC)
-    except ValueError:
+    except (ValueError, OverflowError):
         return None

@@ -18,7 +18,7 @@ from typing import Final, Self, TypeVar
 import aiohttp
 from yarl import URL
 
-from toolkit.remote import tls
+from toolkit.remote import tls, webaddress
 from toolkit.remote.errors import AuthError
 from toolkit.remote.http import causes
 from toolkit.remote.http.reach import Reach, connector, literal_within
@@ -127,7 +127,10 @@ class Wire:
             ObjectStoreError: the answer is not a success, or no answer came.
         """
         _check(request.headers)
-        url, body = URL(request.url, encoded=True), request.body
+        try:
+            url, body = webaddress.read(request.url, encoded=True), request.body
+        except ValueError as exc:
+            raise ObjectStoreError(_message(subject, "the endpoint is not a URL")) from exc
         proxy = self._proxy or self._usual(url)
         for host in (url.host, proxy.endpoint[1][0] if proxy else ""):
             if not literal_within(host or "", Reach.NOT_METADATA):

@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Final
 
 import aiohttp
-from yarl import URL
 
+from toolkit.remote import webaddress
 from toolkit.remote.http.http import AuthError, Endpoint, Http, HttpError
 from toolkit.remote.oci.errors import RegistryAuthError, RegistryError, RegistryNotFoundError
 from toolkit.remote.oci.oci import Repository
@@ -68,7 +68,7 @@ class Exchange:
     async def _challenged(self, repository: Repository, used: Endpoint, error: AuthError) -> bool:
         """Tell whether to repeat the request with the credentials for a challenge."""
         base = self._base(repository)
-        if error.status != 401 or error.origin != str(URL(base).origin()):
+        if error.status != 401 or error.origin != str(webaddress.read(base).origin()):
             return False
         return await self._tokens.challenged(
             base, repository, self._endpoint, used=used, challenges=error.challenges

@@ -13,10 +13,9 @@ from pathlib import Path
 from typing import Final
 from urllib.parse import urljoin
 
-from yarl import URL
-
 from toolkit import untrusted
 from toolkit.objects import Json
+from toolkit.remote import webaddress
 from toolkit.remote.http.http import Endpoint, Http, HttpError
 from toolkit.remote.oci import oci
 from toolkit.remote.oci.errors import RegistryError, RegistryNotFoundError
@@ -114,8 +113,8 @@ class Publisher:
         """Return where to send a blob (rule 3)."""
         start = self._exchange.url(repository, "blobs/uploads/")
         try:
-            found = URL(urljoin(start, location), encoded=True)
-            same = bool(location) and found.origin() == URL(start).origin()
+            found = webaddress.read(urljoin(start, location), encoded=True)
+            same = bool(location) and found.origin() == webaddress.read(start).origin()
         except ValueError:
             same = False
         if not same:

@@ -20,9 +20,9 @@ from urllib.parse import quote, urljoin
 
 import aiohttp
 import msgspec
-from yarl import URL
 
 from toolkit import untrusted
+from toolkit.remote import webaddress
 from toolkit.remote.http import http
 from toolkit.remote.http.http import Endpoint, Http, HttpError
 from toolkit.remote.oci import oci
@@ -299,7 +299,10 @@ class Registry:
             yield page
             if not following:
                 return
-            if URL(following).origin() != URL(start).origin() or following == url:
+            if (
+                webaddress.read(following).origin() != webaddress.read(start).origin()
+                or following == url
+            ):
                 raise RegistryError("the next page of the list is on another server")
             url = following
         raise MalformedError(f"the list has more than {_MAX_PAGES} pages")
@@ -442,7 +445,7 @@ def _next(url: str, answer: aiohttp.ClientResponse) -> str:
     try:
         link = answer.links.get("next")
         following = urljoin(url, str(link["url"])) if link else ""
-        return following if not following or URL(following).host else url
+        return following if not following or webaddress.read(following).host else url
     except ValueError as exc:
         raise RegistryError("the next page of the list has no readable address") from exc
 

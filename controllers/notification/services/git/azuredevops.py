@@ -4,7 +4,7 @@ Schema: learn.microsoft.com/rest/api/azure/devops/git/statuses/create.
 """
 
 from typing import Final
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from controllers.notification.events.matching import Notice
 from controllers.notification.services.git import commit
@@ -36,7 +36,7 @@ def place(target: Target) -> str:
     Raises:
         UnsuitableError: the address is not ``https://<host>/<org>/<project>/_git/<repository>``.
     """
-    parts = urlsplit(target.base())
+    parts = target.parts()
     project, mark, name = parts.path.strip("/").partition("/_git/")
     if not mark or not project or not name or "/" in name:
         raise UnsuitableError(

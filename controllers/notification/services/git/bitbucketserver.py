@@ -5,7 +5,6 @@ Schema: developer.atlassian.com/server/bitbucket/rest, "Builds and Deployments" 
 """
 
 import hashlib
-from urllib.parse import urlsplit
 
 from controllers.notification.events.matching import Notice
 from controllers.notification.services.git import commit
@@ -46,7 +45,7 @@ def place(target: Target) -> tuple[str, str, str]:
     Raises:
         UnsuitableError: the address is neither the clone URL nor the page of a repository.
     """
-    parts = urlsplit(target.base())
+    parts = target.parts()
     names = [name for name in parts.path.removesuffix(".git").split("/") if name]
     for marks in (("scm",), ("projects", "repos")):
         if marks[0] not in names:

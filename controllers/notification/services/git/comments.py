@@ -18,11 +18,9 @@ from controllers.notification.services.git import commit
 from controllers.notification.services.git import gitea as gitea_statuses
 from controllers.notification.services.git import github as github_statuses
 from controllers.notification.services.git import gitlab as gitlab_statuses
-from controllers.notification.services.service import Ask, Target, post
-from toolkit import untrusted
+from controllers.notification.services.service import Ask, Target, decoded, post
 
 CHANGE: Final = "change_request"
-_LONGEST: Final = 4 << 20
 _MOST_PAGES: Final = 20
 _PAGE: Final = 100
 
@@ -106,7 +104,7 @@ async def _find(ask: Ask, host: _Host, mark: str) -> _Comment | None:
     for page in range(1, _MOST_PAGES + 1):
         url = f"{host.comments}?page={page}&{host.page}={_PAGE}"
         answer = await ask("GET", url, headers=host.headers)
-        found = untrusted.load_json(answer.body, list[_Comment], size=_LONGEST)
+        found = decoded(answer.body, list[_Comment])
         for each in found:
             if mark in each.body:
                 return each

@@ -6,7 +6,6 @@ As Flux (notification-controller ``internal/notifier/util.go``).
 import re
 from dataclasses import dataclass
 from typing import Final
-from urllib.parse import urlsplit
 
 from controllers.notification.events.event import ORIGIN_REVISION, REVISION
 from controllers.notification.events.matching import Notice
@@ -52,7 +51,7 @@ def repository(target: Target) -> Repository:
     Raises:
         UnsuitableError: it is not ``https://<host>/<owner>/<repository>``.
     """
-    parts = urlsplit(target.base())
+    parts = target.parts()
     path = parts.path.strip("/").removesuffix(".git")
     owner, slash, name = path.rpartition("/")
     if not (parts.hostname and owner and slash and name):

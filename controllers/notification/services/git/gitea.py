@@ -3,17 +3,12 @@
 Schema: the server's ``/api/swagger``, ``repoCreateStatus`` and ``repoListStatuses``.
 """
 
-from typing import Final
-
 import msgspec
 
 from controllers.notification.events.matching import Notice
 from controllers.notification.services.git import commit
 from controllers.notification.services.git.commit import Repository
-from controllers.notification.services.service import Ask, Target, post
-from toolkit import untrusted
-
-_LONGEST: Final = 1 << 20
+from controllers.notification.services.service import Ask, Target, decoded, post
 
 
 class _Status(msgspec.Struct):
@@ -33,7 +28,7 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     url = f"{base}/statuses/{found.sha}"
     answer = await ask("GET", f"{base}/commits/{found.sha}/statuses", headers=headers)
     body = b"[]" if answer.body.strip() in {b"", b"null"} else answer.body
-    known = untrusted.load_json(body, list[_Status], size=_LONGEST)
+    known = decoded(body, list[_Status])
     latest = next((each for each in known if each.context == found.name), None)
     if latest and (latest.status, latest.description) == (state, found.description):
         return

@@ -10,11 +10,9 @@ import msgspec
 from controllers.notification.events.matching import Notice
 from controllers.notification.services.git import commit
 from controllers.notification.services.git.commit import Repository
-from controllers.notification.services.service import Ask, Target, bearer, post
-from toolkit import untrusted
+from controllers.notification.services.service import Ask, Target, bearer, decoded, post
 
 _PUBLIC: Final = "github.com"
-_LONGEST: Final = 1 << 20
 
 
 class _Status(msgspec.Struct):
@@ -33,7 +31,7 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     state = "failure" if found.failed else "success"
     headers = login(target)
     answer = await ask("GET", f"{base}/commits/{found.sha}/statuses", headers=headers)
-    known = untrusted.load_json(answer.body, list[_Status], size=_LONGEST)
+    known = decoded(answer.body, list[_Status])
     latest = next((each for each in known if each.context == found.name), None)
     if latest and (latest.state, latest.description) == (state, found.description):
         return

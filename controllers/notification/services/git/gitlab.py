@@ -4,7 +4,6 @@ Schema: docs.gitlab.com/api/commits/#set-commit-pipeline-status. A state that is
 set again: GitLab answers 400 to that.
 """
 
-from typing import Final
 from urllib.parse import quote
 
 import msgspec
@@ -12,10 +11,7 @@ import msgspec
 from controllers.notification.events.matching import Notice
 from controllers.notification.services.git import commit
 from controllers.notification.services.git.commit import Repository
-from controllers.notification.services.service import Ask, Target, post
-from toolkit import untrusted
-
-_LONGEST: Final = 1 << 20
+from controllers.notification.services.service import Ask, Target, decoded, post
 
 
 class _Status(msgspec.Struct):
@@ -34,7 +30,7 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     state = "failed" if found.failed else "success"
     url = f"{base}/repository/commits/{found.sha}/statuses?name={quote(found.name, safe='')}"
     answer = await ask("GET", url, headers=headers)
-    known = untrusted.load_json(answer.body, list[_Status], size=_LONGEST)
+    known = decoded(answer.body, list[_Status])
     if any((each.name, each.status) == (found.name, state) for each in known[:1]):
         return
     body = {"state": state, "name": found.name, "description": found.description}

@@ -5,7 +5,7 @@ of Flux (notification-controller ``internal/notifier/alertmanager.go``).
 """
 
 import re
-from datetime import UTC, datetime, timedelta
+from datetime import timedelta
 from typing import Final
 
 from controllers.notification.events.matching import Notice
@@ -37,7 +37,7 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
         "namespace": about.namespace,
         "reportingcontroller": event.reporting_controller,
     }
-    began = _time(event.timestamp)
+    began = event.moment
     alert = {
         "labels": labels,
         "annotations": annotations,
@@ -48,11 +48,3 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     if not login and target.username:
         login = {"Authorization": basic(target.username, target.password)}
     await post(ask, target.address, [alert], login)
-
-
-def _time(timestamp: str) -> datetime:
-    try:
-        found = datetime.fromisoformat(timestamp)
-    except ValueError:
-        return datetime.now(UTC)
-    return found if found.tzinfo else found.replace(tzinfo=UTC)

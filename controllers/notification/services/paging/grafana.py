@@ -3,8 +3,6 @@
 Schema: grafana.com/docs/grafana/latest/developers/http_api/annotations/#create-annotation.
 """
 
-from datetime import datetime
-
 from controllers.notification.events.matching import Notice
 from controllers.notification.services.service import Ask, Target, bearer, post
 from toolkit.remote.proxy import basic
@@ -19,17 +17,8 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     tags = ["flux", event.reporting_controller, about.kind, about.name, about.namespace]
     tags += [f"{key}: {value}" for key, value in sorted(notice.metadata.items())]
     body: dict[str, object] = {"text": f"{notice.title}: {event.message}", "tags": tags}
-    if when := _millis(event.timestamp):
-        body["time"] = when
+    body["time"] = int(event.moment.timestamp() * 1000)
     login = bearer(target.token)
     if not login and target.username:
         login = {"Authorization": basic(target.username, target.password)}
     await post(ask, target.base(), body, login)
-
-
-def _millis(timestamp: str) -> int:
-    """Return a time in milliseconds; 0 where it cannot be read, and then it is now."""
-    try:
-        return int(datetime.fromisoformat(timestamp).timestamp() * 1000)
-    except ValueError:
-        return 0

@@ -4,12 +4,15 @@ Schema: develop.sentry.dev/sdk/data-model/envelopes and /event-payloads. The add
 id of the event is that of the delivery, so that one which is sent again is stored once.
 """
 
+from typing import Final
 from urllib.parse import urlsplit
 
 import msgspec
 
 from controllers.notification.events.matching import Notice
 from controllers.notification.services.service import Ask, Target, UnsuitableError
+
+_NO_DSN: Final = "the address is not a DSN: write https://<key>@<host>/<project>"
 
 
 async def send(notice: Notice, target: Target, ask: Ask) -> None:
@@ -55,9 +58,13 @@ def endpoint(dsn: str) -> tuple[str, str]:
     Raises:
         UnsuitableError: the text is not a DSN.
     """
-    parts = urlsplit(dsn)
+    try:
+        parts = urlsplit(dsn)
+        _ = parts.port
+    except ValueError as exc:
+        raise UnsuitableError(_NO_DSN) from exc
     path, _, project = parts.path.rpartition("/")
     if not (parts.username and parts.hostname and project.isdigit()):
-        raise UnsuitableError("the address is not a DSN: write https://<key>@<host>/<project>")
+        raise UnsuitableError(_NO_DSN)
     place = parts.netloc.rpartition("@")[2]
     return f"{parts.scheme}://{place}{path}/api/{project}/envelope/", parts.username

@@ -5,7 +5,6 @@ Events of the objects that one revision reaches are in one trace.
 """
 
 import hashlib
-from datetime import UTC, datetime
 from typing import Final
 
 from controllers.notification.events.event import ORIGIN_REVISION, REVISION
@@ -37,7 +36,7 @@ def span(notice: Notice) -> Json:
     event = notice.event
     about = event.involved_object
     revision = notice.metadata.get(ORIGIN_REVISION) or notice.metadata.get(REVISION) or notice.key
-    when = str(_nanos(event.timestamp))
+    when = str(int(event.moment.timestamp() * 1e6) * 1000)
     said = {
         "object.kind": about.kind,
         "object.name": about.name,
@@ -73,11 +72,3 @@ def span(notice: Notice) -> Json:
 
 def _attributes(values: dict[str, str]) -> list[Json]:
     return [{"key": key, "value": {"stringValue": text}} for key, text in values.items() if text]
-
-
-def _nanos(timestamp: str) -> int:
-    try:
-        found = datetime.fromisoformat(timestamp)
-    except ValueError:
-        found = datetime.now(UTC)
-    return int(found.timestamp() * 1e6) * 1000
