@@ -58,7 +58,8 @@ def test_host_and_region_follow_from_each_other_at_aws(
 def test_a_region_makes_no_host_of_another_bucket() -> None:
     with pytest.raises(PlaceError, match=r"spec\.region is not the name of a region"):
         s3("s3.amazonaws.com", region="evil.s3")
-    assert s3("minio.test", region="my.region")
+    other = s3("minio.test", region="my.region")
+    assert other.signed(other.looking("k"), EXAMPLE, NOW).url == "https://minio.test/b/k"
 
 
 def test_the_bucket_is_in_the_path_but_at_alibaba() -> None:
