@@ -76,6 +76,15 @@ class Owners:
                 " delete the other"
             )
 
+    def knows(self, obj: HelmRelease) -> bool:
+        """Tell whether the object may know who owns its release, without a read of the records.
+
+        The answer discloses which releases there are in another namespace. There the account of
+        the object must be able to read the records, or have written some.
+        """
+        place = _place(obj)
+        return place.namespace == obj.metadata.namespace or _released(obj) == place
+
     def successor(self, obj: HelmRelease) -> ObjectKey | None:
         """Return the other HelmRelease that now owns the release of this one, if there is one.
 

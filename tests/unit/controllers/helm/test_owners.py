@@ -6,6 +6,7 @@ import msgspec
 import pytest
 
 from controllers.helm.owners import ReleaseConflictError
+from tests.fakes.helmengine import Failure
 from tests.fakes.helmworld import World, installed
 from toolkit.kube.informer import Change
 from toolkit.objects import ObjectKey
@@ -71,6 +72,30 @@ async def test_nobody_keeps_the_release_of_others_from_its_uninstallation(tmp_pa
     await world.run("spec")
 
     assert world.helm.done == ["uninstall"]
+
+
+@pytest.mark.parametrize("exists", [True, False])
+async def test_releases_of_other_namespaces_are_not_disclosed(tmp_path: Path, exists: bool) -> None:
+    world = World(tmp_path, storageNamespace="shared", releaseName="app")
+    world.helm.failures["history"] = Failure("secrets is forbidden", recorded=False)
+    if exists:
+        world.rival("shared", "app", created=OLDER)
+
+    ended = await world.run("spec")
+
+    assert str(ended) == "Could not determine release state: secrets is forbidden"
+    assert world.condition("Ready")[:2] == ("False", "StateError")
+    assert world.helm.done == []
+
+
+async def test_conflict_is_told_to_who_can_read_the_records(tmp_path: Path) -> None:
+    world = World(tmp_path, storageNamespace="shared", releaseName="app")
+    world.rival("shared", "app", created=OLDER)
+
+    ended = await world.run("spec")
+
+    assert isinstance(ended, ReleaseConflictError)
+    assert world.helm.done == []
 
 
 async def test_release_is_left_to_who_made_it_from_another_namespace(tmp_path: Path) -> None:
