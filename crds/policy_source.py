@@ -58,7 +58,9 @@ class RequiredNotationSignature(meta.ApiStruct, frozen=True, kw_only=True):
     identities: Annotated[list[Annotated[str, Meta(max_length=1024)]], Meta(max_length=64)] = field(
         default_factory=list
     )
-    """Attributes that the signer's certificate must have, e.g. `C=US, O=Acme, CN=release`."""
+    """Attributes that the signer's certificate must have, e.g. `C=US, O=Acme, CN=release`. The
+    authorities are those in the Secret of the source, so list `certificates`, too, where tenants
+    may write Secrets."""
     certificates: Annotated[list[_Fingerprint], Meta(max_length=256)] = field(default_factory=list)
     """Fingerprints of the certificates that may sign: `SHA256:` and the digest of the certificate
     in hexadecimal."""
