@@ -111,8 +111,9 @@ class AllowedSource(meta.ApiStruct, frozen=True, kw_only=True):
         list[Annotated[str, Meta(min_length=1, max_length=2048, pattern=r"^[a-z0-9*+]+://.+$")]],
         Meta(max_length=256),
     ] = field(default_factory=list)
-    """Patterns for the whole URL: `*` is any text without a slash, `**` any text. User names, the
-    scheme's own port and a slash at the end are left out before. For a Bucket the URL is
+    """Patterns for the whole URL: `*` is any text without a slash, `**` any text. User names (but
+    those of SSH other than `git`), the scheme's own port and a slash at the end are left out
+    before. For a Bucket the URL is
     `https://<endpoint>/<bucketName>`, `http://` where it is insecure; an insecure registry has the
     scheme `oci+http`."""
     verify: RequiredVerification | None = None
