@@ -50,6 +50,11 @@ class OriginSource(meta.ApiStruct, frozen=True, kw_only=True):
     ] = field(default_factory=list)
     """Patterns for the whole URL, as in SourcePolicy: `*` is any text without a slash, `**` any
     text. The URL of a HelmChart is that of the source in its `spec.sourceRef`."""
+    own_proxy: Annotated[Literal["Deny", "Allow"], Meta(extra_json_schema=meta.IMPLIED)] = "Deny"
+    """Whether `urls` also admit content that was fetched through a proxy of the source
+    (`proxySecretRef`). Anyone who runs a proxy, and brings the certificate authority or the host
+    keys along, can answer for any URL, so `Allow` is only for sources whose Secrets nobody may
+    write who is bound by the policy."""
 
 
 class OriginApplier(meta.ApiStruct, frozen=True, kw_only=True):
@@ -77,6 +82,12 @@ class AllowedOrigin(meta.ApiStruct, frozen=True, kw_only=True):
     verified_by: _Pattern = ""
     """Regular expression (RE2) that must match the whole sentence by which the artifact tells whose
     signature was verified. `.+` means anybody whom the source trusts."""
+    own_trusted_root: Annotated[Literal["Deny", "Allow"], Meta(extra_json_schema=meta.IMPLIED)] = (
+        "Deny"
+    )
+    """Whether `verifiedBy` also admits a signer that a Sigstore trust root of the source
+    (`trustedRootSecretRef`) proves. Anyone who runs that Sigstore can sign as any identity, so
+    `Allow` is only for sources whose Secrets nobody may write who is bound by the policy."""
 
 
 class OperatorAccount(meta.ApiStruct, frozen=True, kw_only=True):

@@ -58,7 +58,9 @@ class RequiredNotationSignature(meta.ApiStruct, frozen=True, kw_only=True):
     identities: Annotated[list[Annotated[str, Meta(max_length=1024)]], Meta(max_length=64)] = field(
         default_factory=list
     )
-    """Attributes that the signer's certificate must have, e.g. `C=US, O=Acme, CN=release`."""
+    """Attributes that the signer's certificate must have, e.g. `C=US, O=Acme, CN=release`. The
+    authorities are those in the Secret of the source, so list `certificates`, too, where tenants
+    may write Secrets."""
     certificates: Annotated[list[_Fingerprint], Meta(max_length=256)] = field(default_factory=list)
     """Fingerprints of the certificates that may sign: `SHA256:` and the digest of the certificate
     in hexadecimal."""
@@ -109,8 +111,9 @@ class AllowedSource(meta.ApiStruct, frozen=True, kw_only=True):
         list[Annotated[str, Meta(min_length=1, max_length=2048, pattern=r"^[a-z0-9*+]+://.+$")]],
         Meta(max_length=256),
     ] = field(default_factory=list)
-    """Patterns for the whole URL: `*` is any text without a slash, `**` any text. User names, the
-    scheme's own port and a slash at the end are left out before. For a Bucket the URL is
+    """Patterns for the whole URL: `*` is any text without a slash, `**` any text. User names (but
+    those of SSH other than `git`), the scheme's own port and a slash at the end are left out
+    before. For a Bucket the URL is
     `https://<endpoint>/<bucketName>`, `http://` where it is insecure; an insecure registry has the
     scheme `oci+http`."""
     verify: RequiredVerification | None = None

@@ -83,7 +83,8 @@ class HelmReleaseReconciler:
         await self.known()
         grants.tell(rec, self.gate.policy)
         self.accounts.require(obj)
-        self.owners.require(obj)
+        if self.owners.knows(obj):
+            self.owners.require(obj)
         opening.require_here(obj)
         rules = health.rules_of(msgspec.to_builtins(obj.spec.health_check_exprs))
         await dependencies.require_expressions(self.gate.evaluates, obj, rules)
@@ -107,6 +108,7 @@ class HelmReleaseReconciler:
                 )
             kept.fingerprint = ""
             work = await self._work(draft, cluster, source, given)
+            await self._require_owned(work)
             await self._require_same_target(work)
             outcome = await self.releaser.release(work)
             if outcome.ready == "True":
@@ -205,9 +207,24 @@ class HelmReleaseReconciler:
             return
         self.records.follow(target.owner, place)
         kept.read = kept.read and self.records.current(target.owner)
-        if not (kept.read or work.obj.status.history) and self.records.empty(place):
+        fresh = not (kept.read or work.obj.status.history) and self.owners.knows(work.obj)
+        if fresh and self.records.empty(place):
             # The watch shows no record of this release, so there is nothing to read.
             kept.read, kept.seen = True, None
+
+    async def _require_owned(self, work: Work) -> None:
+        """Require that the object owns a release whose records are in another namespace.
+
+        Raises:
+            ReleaseConflictError: the release belongs to another HelmRelease.
+            PenstockError: the records cannot be read. That is told first, because it does not
+                depend on whether there is such a release.
+        """
+        if self.owners.knows(work.obj):
+            return
+        if not work.kept.read:
+            await self.releaser.actor.read(work)
+        self.owners.require(work.obj)
 
     async def _require_same_target(self, work: Work) -> None:
         """Uninstall the release if its target has changed; otherwise record the attempt in status.

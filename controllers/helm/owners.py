@@ -9,6 +9,11 @@ order is:
 2. The HelmRelease that made the release.
 3. The oldest HelmRelease.
 
+Everybody who may write HelmReleases in some namespace can name any release of any namespace. So a
+HelmRelease of a third namespace counts only once it has made the release, which takes permissions
+in the namespace of the records. Otherwise it could keep a release from being installed, and keep
+it installed when its owner gets another name.
+
 A suspended HelmRelease owns no release. So suspending it hands its release over, as in Flux.
 
 Two kubeconfigs for the same cluster count as two clusters, and a controller of a shard sees only
@@ -71,6 +76,15 @@ class Owners:
                 " delete the other"
             )
 
+    def knows(self, obj: HelmRelease) -> bool:
+        """Tell whether the object may know who owns its release, without a read of the records.
+
+        The answer discloses which releases there are in another namespace. There the account of
+        the object must be able to read the records, or have written some.
+        """
+        place = _place(obj)
+        return place.namespace == obj.metadata.namespace or _released(obj) == place
+
     def successor(self, obj: HelmRelease) -> ObjectKey | None:
         """Return the other HelmRelease that now owns the release of this one, if there is one.
 
@@ -97,7 +111,13 @@ class Owners:
     def _first(self, place: _Place, obj: HelmRelease) -> HelmRelease | None:
         """Return the owner among the HelmReleases that name the release, including ``obj``."""
         keys = self._named.get(place, set()) - {_key(obj)}
-        named = [other for other in map(self._lookup, keys) if other and not other.spec.suspend]
+        near = {place.namespace, obj.metadata.namespace}
+        named = [
+            other
+            for other in map(self._lookup, keys)
+            if other and not other.spec.suspend
+            if other.metadata.namespace in near or _released(other) == place
+        ]
         own = [obj] if _place(obj) == place else []
         return min([*own, *named], key=_rank, default=None)
 

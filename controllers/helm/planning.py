@@ -91,7 +91,8 @@ class Planner:
         stages = self.stages
         await stages.known()
         stages.accounts.require(obj)
-        stages.owners.require(obj)
+        if stages.owners.knows(obj):
+            stages.owners.require(obj)
         opening.require_here(obj)
         opening.require(obj, stages.admission)
         source = await self._source(obj, revision)
@@ -141,6 +142,7 @@ class Planner:
             tracks=self.stages.settings.tracks_digests,
         )
         base = await asked.base()
+        self.stages.owners.require(obj)  # The account could read the records.
         named = {"chartVersion": version.version} if version.oci_digest else {}
         options = orders.options(obj, base.action) | named
         async with AsyncExitStack() as stack:

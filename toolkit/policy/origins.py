@@ -176,7 +176,8 @@ def _unasked(origin: Origin) -> Origin:
 
 
 def _is_google(base: str) -> bool:
-    return base.partition("://")[2].partition(":")[0].lower().endswith(".googleapis.com")
+    host = base.partition("://")[2].partition("/")[0].partition(":")[0]
+    return host.lower().endswith(".googleapis.com")
 
 
 def _comparable(url: str) -> str:

@@ -281,12 +281,36 @@ def _lacks(origin: AllowedOrigin, claims: Claims, standing: Standing) -> Iterato
     if origin.verified_by:
         fits = regexp.fits(origin.verified_by, claims.verified)
         yield "" if fits else _unverified(origin, claims)
+        if fits and claims.verified and origin.own_trusted_root == "Deny":
+            yield _self_rooted(claims, standing.parts)
 
 
 def _unverified(origin: AllowedOrigin, claims: Claims) -> str:
     if not claims.verified:
         return f"no signature of {claims.source} was verified"
     return f"'{claims.verified}' does not match '{origin.verified_by}'"
+
+
+def _self_rooted(claims: Claims, parts: Sequence[Part]) -> str:
+    """Return which source proved its signer by a trust root of its own; empty if none did.
+
+    Who writes the trust root can sign as anybody whom a pattern of signers admits.
+    """
+    others = [
+        replace(part, artifacts=tuple(each for each in part.artifacts if not _rooted(part, each)))
+        for part in parts
+    ]
+    if held(claims, others):
+        return ""
+    without = [part for part, left in zip(parts, others, strict=True) if not left.artifacts]
+    return (
+        f"the signer of {(without or parts)[0].source} was proved by the trust root in "
+        "spec.verify.trustedRootSecretRef, which the policy does not admit (ownTrustedRoot)"
+    )
+
+
+def _rooted(part: Part, artifact: Artifact) -> bool:
+    return any(each.own_trusted_root for each in part.origins(artifact))
 
 
 def _foreign(wanted: OriginSource, claims: Claims, parts: Sequence[Part]) -> str:
@@ -312,7 +336,12 @@ def _fits(wanted: OriginSource, part: Part, artifact: Artifact) -> bool:
     if not wanted.urls:
         return _is(wanted, part.source)
     found = origins.addressed(part.origins(artifact))
-    return _is(wanted, part.source) and bool(found) and not _outside(wanted, found)
+    return (
+        _is(wanted, part.source)
+        and bool(found)
+        and not _outside(wanted, found)
+        and not _proxied(wanted, found)
+    )
 
 
 def _is(wanted: OriginSource, source: ObjectRef) -> bool:
@@ -327,11 +356,21 @@ def _outside(wanted: OriginSource, found: Iterable[Origin]) -> list[Origin]:
     return [each for each in found if not urls.admits(wanted.urls, each.url)]
 
 
+def _proxied(wanted: OriginSource, found: Iterable[Origin]) -> bool:
+    """Tell whether a proxy of a source may have answered for an address."""
+    return wanted.own_proxy == "Deny" and any(each.own_proxy for each in found)
+
+
 def _elsewhere(wanted: OriginSource, part: Part) -> str:
     """Return what is wrong with the origin of the current artifact."""
     found = origins.addressed(part.origins(part.artifacts[0])) if part.artifacts else ()
     if not found:
         return f"cannot show where its artifact came from: {origins.REMEDY}"
+    if not _outside(wanted, found) and _proxied(wanted, found):
+        return (
+            "contains what was fetched through the proxy in spec.proxySecretRef, which may answer"
+            " for any address: remove it, or have the policy admit it (ownProxy)"
+        )
     foreign = next(iter(_outside(wanted, found)), found[0])
     at = urls.shown(foreign.url) or "an address that is not known or cannot be compared"
     return f"contains what was fetched from {at}, which is not admitted"

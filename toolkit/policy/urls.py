@@ -6,6 +6,10 @@ server opens. Servers read paths differently: servlet containers drop ``;paramet
 resolve ``..``, some decode twice, Windows drops dots and spaces at the end of a name. So a path may
 only consist of characters to which no server gives a meaning, and encoded text must be valid UTF-8
 of letters, digits, spaces and these characters. The dot is never encoded.
+
+With SSH, the user is part of the address: another account of the server may have another home, root
+directory or command, and so other content behind the same path. Only ``git``, the usual account, is
+left out. A pattern without a user is about no other account.
 """
 
 import functools
@@ -18,11 +22,14 @@ from typing import Any, Final
 import re2
 
 _PORTS: Final = {"http": 80, "https": 443, "ssh": 22, "oci": 443, "oci+http": 80}
+_SSH: Final = "ssh"
+_USUAL: Final = "git"
+"""The account that is meant where an SSH URL names none (``toolkit.remote.git.ssh``)."""
 _LONGEST: Final = 4096
 """Characters; every pattern of every policy looks at all of them."""
 _FORM: Final = re.compile(
     r"(?P<scheme>[A-Za-z][A-Za-z0-9+.-]*)://"
-    r"(?:[A-Za-z0-9._~!$&'()+,;=:-]*@)?"
+    r"(?:(?P<user>[A-Za-z0-9._~!$&'()+,;=*-]*)(?::[A-Za-z0-9._~!$&'()+,;=:-]*)?@)?"
     r"(?:(?P<name>[A-Za-z0-9._*-]+)|\[(?P<six>[0-9A-Fa-f:.]+)\])"
     r"(?::(?P<port>[1-9][0-9]{0,4}))?"
     r"(?P<path>(?:/.*)?)"
@@ -39,7 +46,9 @@ class UnclearURLError(ValueError):
 
 
 def canonical(url: str) -> str:
-    """Return the URL with lower-case host, without user, default port and trailing slash.
+    """Return the URL with lower-case host, without password, default port and trailing slash.
+
+    The user is left out, too, unless it is one of SSH other than ``git``.
 
     Raises:
         UnclearURLError: programs may parse the URL differently.
@@ -67,6 +76,8 @@ def canonical_pattern(pattern: str) -> str:
         raise UnclearURLError("its port is malformed")
     host = f"[{_address(found['six'])}]" if found["six"] else _host(found["name"].lower())
     address = host if port in {0, _PORTS.get(scheme)} else f"{host}:{port}"
+    user = found["user"] if scheme == _SSH and found["user"] not in {None, "", _USUAL} else ""
+    address = f"{user}@{address}" if user else address
     segments = found["path"].removesuffix("/").split("/")
     return f"{scheme}://{address}" + "/".join(["", *map(_segment, segments[1:])])
 
@@ -74,9 +85,10 @@ def canonical_pattern(pattern: str) -> str:
 def shown(url: str) -> str:
     """Return a canonical URL in quotes for messages; empty if it may contain part of a password.
 
-    This is the case with an ``@`` in it, because the password may contain a slash.
+    This is the case with an ``@`` in the path, because the password may contain a slash.
     """
-    return f"'{url}'" if url and "@" not in url else ""
+    path = url.partition("://")[2].partition("/")[2]
+    return f"'{url}'" if url and "@" not in path else ""
 
 
 def admits(patterns: Iterable[str], recorded: str) -> bool:
@@ -93,7 +105,13 @@ def admits(patterns: Iterable[str], recorded: str) -> bool:
 
 def matches(pattern: str, url: str) -> bool:
     """Tell whether a pattern matches a canonical URL: ``*`` stops at a slash, ``**`` does not."""
+    if _names_user(url) and not _names_user(pattern):
+        return False  # A wildcard in the host does not stand for an account.
     return _compiled(pattern.rstrip("/")).fullmatch(url) is not None
+
+
+def _names_user(url: str) -> bool:
+    return "@" in url.partition("://")[2].partition("/")[0]
 
 
 def _host(name: str) -> str:

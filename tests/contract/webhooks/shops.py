@@ -93,8 +93,8 @@ class Shop:
 
         await self.gate.until(done)
 
-    def source(self) -> Json:
-        spec = {"interval": "1h", "url": "https://git.example/fleet.git"}
+    def source(self, **fields: Any) -> Json:
+        spec = {"interval": "1h", "url": "https://git.example/fleet.git", **fields}
         return named(GIT_REPOSITORY, "fleet", self.namespace) | {"spec": spec}
 
     def kustomization(self, name: str = "web") -> Json:
@@ -107,8 +107,8 @@ class Shop:
         }
         return named(KUSTOMIZATION, name, self.namespace) | {"spec": spec}
 
-    async def store(self, revision: str, digest: str) -> None:
-        """Have the source hold another artifact."""
+    async def store(self, revision: str, digest: str, **fetched: Any) -> None:
+        """Have the source hold another artifact, which was ``fetched`` with these fields."""
         artifact = {
             "digest": digest,
             "lastUpdateTime": "2026-01-01T00:00:00Z",
@@ -117,7 +117,7 @@ class Shop:
             "url": "http://artifacts.example/p",
             "metadata": {
                 crds.meta.VERIFIED: SIGNED,
-                origins.RECORD: origins.record(origins.own(self.source()), ()),
+                origins.RECORD: origins.record(origins.own(self.source(**fetched)), ()),
             },
         }
         await self.admin.patch(

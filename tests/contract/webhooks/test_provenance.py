@@ -1,5 +1,6 @@
 """A protected namespace behind a real API server: what rolls, and who is refused and told what."""
 
+import contextlib
 import json
 import secrets
 from collections.abc import AsyncIterator, Sequence
@@ -245,6 +246,31 @@ async def test_an_unsigned_source_satisfies_nothing(shop: Shop) -> None:
 
     with pytest.raises(ForbiddenError, match=r"no signature of GitRepository/.*/fleet was"):
         await shop.apply(config_map("made", shop.namespace), verified="")
+
+
+async def test_a_proxy_of_the_source_answers_for_no_address(shop: Shop) -> None:
+    urls = ["https://git.example/**"]
+    claims = {"revision": "main@sha1:" + "b" * 40, "digest": "sha256:" + "2" * 64}
+    await shop.store(**claims, proxySecretRef={"name": "mine"})
+    await shop.protect(origins=[{"source": {"urls": urls}}])
+    made = config_map("made", shop.namespace)
+
+    async def refused() -> bool:
+        try:
+            await shop.applier(**claims).apply(made, manager=MANAGER, dry_run=True)
+        except ForbiddenError as exc:
+            return "through the proxy in spec.proxySecretRef" in str(exc)
+        return False
+
+    async def admitted() -> bool:
+        with contextlib.suppress(ForbiddenError):
+            await shop.applier(**claims).apply(made, manager=MANAGER, dry_run=True)
+            return True
+        return False
+
+    await shop.gate.until(refused)
+    await shop.protect(origins=[{"source": {"urls": urls, "ownProxy": "Allow"}}])
+    await shop.gate.until(admitted)
 
 
 async def test_the_glass_is_broken_by_those_who_may_and_is_not_silent(shop: Shop) -> None:

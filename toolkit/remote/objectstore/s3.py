@@ -14,7 +14,7 @@ from xml.etree.ElementTree import Element
 from toolkit.remote.cloud.sigv4 import Keys, Signer
 from toolkit.remote.objectstore import dialect, xml
 from toolkit.remote.objectstore.dialect import PAGE, Ask, Page, Payload
-from toolkit.remote.objectstore.errors import CredentialsError
+from toolkit.remote.objectstore.errors import CredentialsError, PlaceError
 from toolkit.remote.objectstore.http import Request
 from toolkit.remote.objectstore.place import Anonymous, Direct, Object, Place, S3Keys
 
@@ -112,11 +112,17 @@ def _keys(keys: S3Keys) -> Keys:
 
 
 def _aws(host: str, region: str) -> tuple[str, str]:
-    """Return host and region; at AWS one follows from the other."""
+    """Return host and region; at AWS one follows from the other.
+
+    Raises:
+        PlaceError: the region would make the host that of another bucket (``b.s3.amazonaws.com``).
+    """
     name = host.removesuffix(":443")
     suffix = next((suffix for suffix in _AWS if name.endswith(suffix)), None)
     if suffix is None or not name.startswith("s3"):
         return host, region or _DEFAULT_REGION
+    if "." in region:
+        raise PlaceError("spec.region is not the name of a region of AWS")
     labels = name.removesuffix(suffix).split(".")
     region = region or (labels[-1] if len(labels) > 1 else _DEFAULT_REGION)
     return (f"s3.{region}{suffix}" if labels == ["s3"] else host), region

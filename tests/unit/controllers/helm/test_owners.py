@@ -2,10 +2,14 @@
 
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from controllers.helm.owners import ReleaseConflictError
+from tests.fakes.helmengine import Failure
 from tests.fakes.helmworld import World, installed
+from toolkit.kube.informer import Change
+from toolkit.objects import ObjectKey
 
 OLDER, NEWER = "2026-01-01T00:00:00Z", "2026-01-03T00:00:00Z"
 
@@ -49,6 +53,66 @@ async def test_nobody_takes_a_name_in_the_namespace_of_others(world: World) -> N
     await world.ready("spec")
 
     assert world.helm.done == ["install"]
+
+
+async def test_nobody_keeps_a_name_from_others_in_a_third_namespace(tmp_path: Path) -> None:
+    world = World(tmp_path, storageNamespace="shared", releaseName="app")
+    world.rival("attacker", "first", created=OLDER, releaseName="app", storageNamespace="shared")
+
+    await world.ready("spec")
+
+    assert world.helm.done == ["install"]
+
+
+async def test_nobody_keeps_the_release_of_others_from_its_uninstallation(tmp_path: Path) -> None:
+    world = await installed(tmp_path, releaseName="app")
+    world.rival("attacker", "first", created=OLDER, releaseName="app", storageNamespace="team")
+    world.spec(releaseName="else")
+
+    await world.run("spec")
+
+    assert world.helm.done == ["uninstall"]
+
+
+@pytest.mark.parametrize("exists", ["exists", ""])
+async def test_releases_of_other_namespaces_are_not_disclosed(tmp_path: Path, exists: str) -> None:
+    world = World(tmp_path, storageNamespace="shared", releaseName="app")
+    world.helm.failures["history"] = Failure("secrets is forbidden", recorded=False)
+    if exists:
+        world.rival("shared", "app", created=OLDER)
+
+    ended = await world.run("spec")
+
+    assert str(ended) == "Could not determine release state: secrets is forbidden"
+    assert world.condition("Ready")[:2] == ("False", "StateError")
+    assert world.helm.done == []
+
+
+async def test_conflict_is_told_to_who_can_read_the_records(tmp_path: Path) -> None:
+    world = World(tmp_path, storageNamespace="shared", releaseName="app")
+    world.rival("shared", "app", created=OLDER)
+
+    ended = await world.run("spec")
+
+    assert isinstance(ended, ReleaseConflictError)
+    assert world.helm.done == []
+
+
+async def test_release_is_left_to_who_made_it_from_another_namespace(tmp_path: Path) -> None:
+    other = await installed(tmp_path, storageNamespace="shared", releaseName="app")
+    (tmp_path / "second").mkdir()
+    world = World(tmp_path / "second", storageNamespace="shared", releaseName="app")
+    found = msgspec.structs.replace(
+        other.obj,
+        metadata=msgspec.structs.replace(other.obj.metadata, namespace="other"),
+    )
+    world.objects["HelmRelease", ObjectKey("other", "app")] = found
+    world.owners.changed(Change("ADDED", ObjectKey("other", "app"), None, found))
+
+    ended = await world.run("spec")
+
+    assert isinstance(ended, ReleaseConflictError)
+    assert "a HelmRelease of another namespace" in str(ended)
 
 
 async def test_release_is_left_to_the_namespace_of_its_records(tmp_path: Path) -> None:

@@ -313,6 +313,44 @@ def test_an_artifact_that_tells_no_origin_satisfies_no_url() -> None:
     assert not foreign_to({"source": {"name": "fleet"}}, unknown)
 
 
+def made_with(spec: Json, *, kind: str = "GitRepository", included: Json | None = None) -> Part:
+    """Return the source with this spec, in whose artifact that of another may be."""
+    own, *others = (
+        origins.own({"kind": kind, "metadata": {"name": "x"}, "spec": each})
+        for each in (spec, *([included] if included else ()))
+    )
+    record = {origins.RECORD: origins.record(own, others)}
+    made = part(kind=kind)
+    artifact = replace(made.artifacts[0], metadata={VERIFIED: SIGNED, **record})
+    return dataclasses.replace(made, artifacts=(artifact,))
+
+
+def test_a_proxy_of_the_source_answers_for_no_address() -> None:
+    direct = {"url": "https://git.example/fleet.git"}
+    proxied = {**direct, "proxySecretRef": {"name": "mine"}}
+    allowing = {"source": {**FROM_GIT["source"], "ownProxy": "Allow"}}
+
+    assert "through the proxy in spec.proxySecretRef" in foreign_to(FROM_GIT, made_with(proxied))
+    assert "through the proxy" in foreign_to(FROM_GIT, made_with(direct, included=proxied))
+    assert not foreign_to(allowing, made_with(proxied))
+    assert not foreign_to({"source": {"name": "fleet"}}, made_with(proxied))
+
+
+def test_a_trust_root_of_the_source_proves_no_signer() -> None:
+    claims = dataclasses.replace(CLAIMS, source="OCIRepository/flux-system/fleet")
+    spec: Json = {"url": "oci://git.example/fleet", "verify": {"provider": "cosign"}}
+    own = {**spec, "verify": {**spec["verify"], "trustedRootSecretRef": {"name": "mine"}}}
+    signed = {"verifiedBy": ".*with key 'K'"}
+    kind = "OCIRepository"
+
+    assert not foreign_to(signed, made_with(spec, kind=kind), claims=claims)
+    assert "spec.verify.trustedRootSecretRef" in foreign_to(
+        signed, made_with(own, kind=kind), claims=claims
+    )
+    allowing = {**signed, "ownTrustedRoot": "Allow"}
+    assert not foreign_to(allowing, made_with(own, kind=kind), claims=claims)
+
+
 def of_a_chart(*repositories: str) -> Part:
     """Return the HelmChart of charts from these addresses; unknown ones have none."""
     chart = {"kind": "HelmChart", "metadata": {"name": "fleet"}, "spec": {"chart": "shop"}}

@@ -132,6 +132,10 @@ def test_bucket_is_compared_by_endpoint_and_name(spec: Json, *, allowed: bool) -
         ("https://STORAGE.googleapis.com:443", "https://storage.googleapis.com/apps"),
         ("gcs.acme.example:4443", "https://gcs.acme.example:4443/storage/v1/b/apps"),
         ("googleapis.com.evil.example", "https://googleapis.com.evil.example/storage/v1/b/apps"),
+        (
+            "evil.example/a.googleapis.com",
+            "https://evil.example/a.googleapis.com/storage/v1/b/apps",
+        ),
     ],
 )
 def test_bucket_behind_the_api_of_google_has_the_url_that_is_asked(endpoint: str, url: str) -> None:

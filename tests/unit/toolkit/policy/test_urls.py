@@ -28,6 +28,9 @@ ESCAPES = (
         ("https://GitHub.com:443/Acme/app/", "https://github.com/Acme/app"),
         ("HTTPS://github.com/acme", "https://github.com/acme"),
         ("ssh://git@github.com:22/acme/app.git", "ssh://github.com/acme/app.git"),
+        ("ssh://ada@git.example/a", "ssh://ada@git.example/a"),
+        ("ssh://ada:secret@git.example:22/a", "ssh://ada@git.example/a"),
+        ("ssh://git:secret@git.example/a", "ssh://git.example/a"),
         ("http://user:pass@git.example:8080/a", "http://git.example:8080/a"),
         ("https://[::1]:8443/a", "https://[::1]:8443/a"),
         ("oci+http://registry.example:80/a", "oci+http://registry.example/a"),
@@ -146,6 +149,24 @@ def test_a_recorded_url_must_still_have_one_meaning(escape: str) -> None:
 )
 def test_a_pattern_means_the_whole_url(pattern: str, url: str, *, matched: bool) -> None:
     assert urls.matches(pattern, urls.canonical(url)) is matched
+
+
+@pytest.mark.parametrize(
+    ("pattern", "matched"),
+    [
+        ("ssh://git.example/**", False),
+        ("ssh://*/**", False),
+        ("ssh://*.example/**", False),
+        ("*://git.example/**", False),
+        ("ssh://eve@git.example/**", False),
+        ("ssh://ada@git.example/**", True),
+        ("ssh://*@git.example/**", True),
+    ],
+)
+def test_an_account_of_a_server_must_be_named(pattern: str, *, matched: bool) -> None:
+    assert urls.matches(pattern, urls.canonical("ssh://ada@git.example/acme/app.git")) is matched
+    assert not urls.matches("ssh://ada@git.example/**", urls.canonical("ssh://git.example/a"))
+    assert urls.canonical_pattern(pattern.replace("*:", "ssh:")) == pattern.replace("*:", "ssh:")
 
 
 def test_a_hostile_pattern_costs_no_time() -> None:

@@ -55,6 +55,13 @@ def test_host_and_region_follow_from_each_other_at_aws(
     assert f"/20130524/{signed}/s3/aws4_request" in request.headers["Authorization"]
 
 
+def test_a_region_makes_no_host_of_another_bucket() -> None:
+    with pytest.raises(PlaceError, match=r"spec\.region is not the name of a region"):
+        s3("s3.amazonaws.com", region="evil.s3")
+    other = s3("minio.test", region="my.region")
+    assert other.signed(other.looking("k"), EXAMPLE, NOW).url == "https://minio.test/b/k"
+
+
 def test_the_bucket_is_in_the_path_but_at_alibaba() -> None:
     own = s3("minio.test").signed(s3("minio.test").looking("k"), EXAMPLE, NOW)
     alibaba = s3("oss-cn-beijing.aliyuncs.com")
