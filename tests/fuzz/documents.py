@@ -136,7 +136,11 @@ ROWS: Final[tuple[Row, ...]] = (
         parse=each(yamlfile.load, _sops(sops.Format.YAML), refuses=(PenstockError,)),
         samples=texts(f"a: {_BLOCK}\nsops:\n  mac: {_BLOCK}\n  age: [{{recipient: a, enc: b}}]\n"),
         worst=_yaml(5 << 20),
-        places=("toolkit/decrypt/envelope.py own", "toolkit/decrypt/formats/yamlfile.py own yaml"),
+        places=(
+            "toolkit/decrypt/envelope.py own",
+            "toolkit/decrypt/formats/yamlfile.py own yaml",
+            "toolkit/decrypt/formats/yamltext.py yaml",
+        ),
     ),
     Row(
         name="SOPS in JSON",

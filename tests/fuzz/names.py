@@ -265,7 +265,7 @@ ROWS: Final[tuple[Row, ...]] = (
             "toolkit/chart/repository.py archive url",
             "toolkit/decrypt/kms/logins.py url",
             "toolkit/kube/remote.py url",
-            "toolkit/policy/urls.py url",
+            "toolkit/policy/urls.py address",
             "toolkit/remote/cloud/aws.py url",
             "toolkit/remote/cloud/awskeys.py url",
             "toolkit/remote/cloud/gcp.py url",

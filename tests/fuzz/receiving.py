@@ -224,8 +224,9 @@ _OBJECTS: Final = tuple(
         *("controllers/applying/admission.py", "controllers/applying/dependencies.py"),
         *("controllers/applying/watched.py", "controllers/grants.py"),
         *("controllers/image/component.py", "controllers/planning/revisions.py"),
-        *("controllers/source/externalartifact.py", "controllers/sourcepolicies.py"),
-        *("toolkit/apply/projection.py", "toolkit/kube/controller.py", "toolkit/kube/settling.py"),
+        *("controllers/source/externalartifact.py", "controllers/source/pushed.py"),
+        *("controllers/sourcepolicies.py", "toolkit/kube/undecoded.py"),
+        *("toolkit/apply/live.py", "toolkit/kube/controller.py", "toolkit/kube/settling.py"),
         *("webhooks/arming.py", "webhooks/definitions.py", "webhooks/imagechecks.py"),
         *("webhooks/namespaces.py", "webhooks/protection.py", "webhooks/references.py"),
         *("webhooks/sourcepolicy.py", "webhooks/standings.py", "webhooks/validation/circles.py"),
@@ -234,7 +235,7 @@ _OBJECTS: Final = tuple(
 """Modules that decode objects as the API server sends them."""
 _VIEWS: Final = (
     "apiserver/item.py archive",
-    "toolkit/apply/projection.py own",
+    "toolkit/apply/live.py own",
     "webhooks/imagechecks.py own",
     "webhooks/namespaces.py own",
     "webhooks/validation/circles.py own",
