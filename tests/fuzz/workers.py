@@ -4,6 +4,7 @@ A worker is killed at its deadline and ends at its limit of memory, and then one
 these rows have the limits of their workers, and the engine may refuse in any way but by a signal.
 """
 
+import asyncio
 import hashlib
 import io
 import struct
@@ -11,6 +12,7 @@ import tarfile
 import tempfile
 import zlib
 from collections.abc import Callable, Iterable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from types import SimpleNamespace
@@ -23,9 +25,10 @@ from tests.fuzz import hostile
 from tests.fuzz.evidence import _age, _pgp
 from tests.fuzz.reader import Row, text, texts
 from toolkit.chart import index, lookup
-from toolkit.errors import PenstockError
+from toolkit.decrypt import engine as datakeys
+from toolkit.errors import PenstockError, TransientError
 from toolkit.expressions.expression import BUDGET
-from toolkit.native import library
+from toolkit.native import calls, library
 from toolkit.native.engine import Engine, Status
 from toolkit.remote.git import delta, submodules, tree
 from toolkit.remote.git.limits import Budget, Limits
@@ -209,16 +212,28 @@ def _message(data: bytes) -> object:
 
 
 def _keys(data: bytes) -> object:
+    """Try keys and messages in a worker, which is killed at its deadline.
+
+    The library for OpenPGP does not end on some damaged keys, whatever its deadline.
+    """
+    return asyncio.run(_tried(data))
+
+
+async def _tried(data: bytes) -> None:
     age, _, message = _age()
-    for operation, key, sent in (
-        ("age.open", data, message.decode()),
-        ("age.open", age, text(data)),
-        ("openpgp.open", data, message.decode()),
-        ("openpgp.open", _pgp()[0], text(data)),
-    ):
-        keys = [{"name": "a", "data": key}]
-        _ask(operation, {"keys": keys, "messages": [sent]})
-    return None
+    pool = datakeys.start()
+    try:
+        for operation, key, sent in (
+            ("age.open", data, message.decode()),
+            ("age.open", age, text(data)),
+            ("openpgp.open", data, message.decode()),
+            ("openpgp.open", _pgp()[0], text(data)),
+        ):
+            request = {"keys": [{"name": "a", "data": key}], "messages": [sent]}
+            with suppress(TransientError):
+                await calls.call(pool, operation, request, timeout=datakeys.SECONDS)
+    finally:
+        await pool.close()
 
 
 _POLICY: Final = {
@@ -300,6 +315,7 @@ def _of_engine(size: int) -> Callable[[], Iterable[bytes]]:
     return lambda: (*hostile.yaml(size), *(each[: 4 * size] for each in _templates()))
 
 
+_ENDLESS: Final = Path(__file__).parent / "found" / "openpgp-key-without-end"
 _ENGINE: Final = "toolkit.native.engineworker"
 _SECONDS: Final = 60.0
 """Processor time of one input, of which each row runs several operations."""
@@ -408,7 +424,7 @@ ROWS: Final[tuple[Row, ...]] = (
         bombs=False,
         parse=_keys,
         samples=lambda: (_age()[2], *_pgp()),
-        worst=lambda: hostile.pem(16 << 10),
+        worst=lambda: (_ENDLESS.read_bytes(), *hostile.pem(16 << 10)),
         runs=_ENGINE,
         seconds=_SECONDS,
         memory=2048,
