@@ -1,8 +1,10 @@
 """Tokens of issuers on loopback, with TLS: who is believed, and what is asked of them."""
 
 import asyncio
+import base64
 import json
 import ssl
+import time
 from collections.abc import Mapping
 from typing import Any
 
@@ -230,3 +232,21 @@ def test_a_push_of_another_account_is_refused(
                 **held,
             )
         )
+
+
+def test_private_key_of_an_issuer_is_not_computed_with() -> None:
+    number = base64.urlsafe_b64encode(b"\xff" * 1000).decode()
+    private = {"kty": "RSA", "kid": "a", "n": number, "e": "AQAB", "d": number}
+    began = time.process_time()
+
+    found = oidc.keys(json.dumps({"keys": [private] * 30}).encode())
+
+    assert isinstance(found["a"].key, rsa.RSAPublicKey)
+    assert time.process_time() - began < 1
+
+
+def test_key_of_unusual_length_is_left_out() -> None:
+    usual = {"kty": "RSA", "kid": "a", "n": "_" * 683, "e": "AQAB"}
+    long = {"kty": "RSA", "kid": "b", "n": "_" * 100_001, "e": "AQAB"}
+
+    assert oidc.keys(json.dumps({"keys": [long, usual]}).encode()).keys() == {"a"}
