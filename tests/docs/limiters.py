@@ -311,8 +311,8 @@ LIMITERS = (
     _row(
         "toolkit/remote/http/strangers.py",
         "ThreadPoolExecutor",
-        "a lookup of a name or a handshake with a proxy, shared by the domains of names; names that "
-        "were found at once before have threads of their own",
+        "a lookup of a name or a handshake with a proxy, shared by domains; names that were found "
+        "at once before have threads of their own",
         "at the timeout of the resolver, also if the caller has given up",
         "client",
     ),
