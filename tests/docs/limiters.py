@@ -308,11 +308,15 @@ LIMITERS = (
     ),
     # Servers of others.
     _row(
-        "toolkit/remote/http/reach.py",
+        "toolkit/remote/http/strangers.py",
         "ThreadPoolExecutor",
-        "a lookup of a name, or a handshake with a proxy; 64 threads",
-        "at the timeout of the resolver",
-        "process",
+        "a lookup of a name or a handshake with a proxy, shared by domains; names that were found "
+        "at once before have threads of their own",
+        "at the timeout of the resolver, also if the caller has given up",
+        "client",
+    ),
+    _row(
+        "toolkit/remote/http/strangers.py", "Lock", "the list of what waits", "at once", "process"
     ),
     _row("toolkit/remote/cloud/cache.py", "Lock", "one credential", "at its deadline", "own"),
     _row("toolkit/remote/git/github.py", "Lock", "one App's token", "at its deadline", "own"),

@@ -16,8 +16,11 @@ _MAX_MESSAGE: Final = 2000
 """Room for a refusal with its remedy."""
 _ALIKE: Final = 3
 """If more failures than this differ only in names, they are reported together."""
-_NAMES: Final = re.compile(r""" "(?:[^"\\]|\\.)*" | (?<!\w)'[^']*'(?!\w) | \[\d+\] """, re.VERBOSE)
-"""Quoted text and positions in lists."""
+_NAMES: Final = re.compile(
+    r""" "(?:[^"\\]|\\.)*+(?:"|\\?\Z) | (?<!\w)'[^']*+'(?!\w) | \[\d++\] """,
+    re.VERBOSE | re.DOTALL,
+)
+"""Quoted text and positions in lists. No text is read twice, because others write the messages."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,7 +130,8 @@ class Failure:
     @property
     def pattern(self) -> tuple[str, str, str, str]:
         """Return the part that failures with the same cause have in common, without names."""
-        return self.ref.gvk.kind, self.step, self.reason, _NAMES.sub("*", self.message)
+        told = _NAMES.sub("*", self.message[:_MAX_MESSAGE])
+        return self.ref.gvk.kind, self.step, self.reason, told
 
 
 class ApplyError(errors.TransientError):

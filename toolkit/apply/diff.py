@@ -128,7 +128,8 @@ class _Examination:
             bounded.raise_general([exc])
             if self.coming.explains(obj, exc):
                 return Finding(ref=ref, fate="created")
-            return Finding(ref=ref, fate="refused", failure=masking.failure(obj, exc))
+            failure = await asyncio.to_thread(masking.failure, obj, exc)
+            return Finding(ref=ref, fate="refused", failure=failure)
 
     async def _examined(self, ref: ObjectRef, obj: Json) -> Finding | None:
         live, checked = await self._at_once(ref, obj)

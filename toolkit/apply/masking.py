@@ -22,6 +22,14 @@ _WORD: Final = 6
 """Shorter values are looked for as whole words, lest every letter of the message be hidden."""
 
 
+_BEGINNINGS: Final = range(1, _WORD + 1)
+_LARGEST: Final = 3 << 20
+"""Characters of the values. The server takes Secrets of 1 MiB, which are longer in base64."""
+_WITHHELD: Final = (
+    "the server cannot read the Secret (its message is withheld, because it may contain values)"
+)
+
+
 def failure(obj: Json, error: errors.ApiError, *, step: str = "dry-run") -> Failure:
     """Return the failure to report for an object that the server refused."""
     secret = ownership.is_secret(obj)
@@ -59,9 +67,7 @@ def _secretive(obj: Json, error: errors.ApiError) -> str:
         return "; ".join(f"{cause.field}: {_cause(cause)}" for cause in error.causes)
     if error.status in _VALUELESS_STATUS:
         return _without_values(obj, str(error))
-    return (
-        "the server cannot read the Secret (its message is withheld, because it may contain values)"
-    )
+    return _WITHHELD
 
 
 def _cause(cause: errors.Cause) -> str:
@@ -72,12 +78,25 @@ def _cause(cause: errors.Cause) -> str:
 
 
 def _without_values(obj: Json, message: str) -> str:
-    # Admission webhooks may answer with any text, even with a 403.
-    for value in sorted(_values(obj), key=len, reverse=True):
+    """Mask the values that a message contains: webhooks may answer with any text, even with a 403.
+
+    A Secret may have a value in each of half a million lines. Most are excluded by how they begin.
+    """
+    if _size(obj) > _LARGEST:
+        return _WITHHELD
+    begins = {message[at : at + size] for at in range(len(message)) for size in _BEGINNINGS}
+    present = {value for value in _values(obj) if value[:_WORD] in begins and value in message}
+    for value in sorted(present, key=len, reverse=True):
         pattern = re.escape(value)
         whole = pattern if len(value) >= _WORD else rf"(?<!\w){pattern}(?!\w)"
         message = re.sub(whole, MASK, message)
     return message
+
+
+def _size(secret: Json) -> int:
+    parts = [secret.get(part) for part in ("data", "stringData")]
+    values = [value for part in parts if isinstance(part, dict) for value in part.values()]
+    return sum(len(value) for value in values if isinstance(value, str))
 
 
 def _values(secret: Json) -> Iterator[str]:

@@ -32,6 +32,8 @@ _IMMUTABLE: Final = re.compile(
     r"immutable|(?:can ?not|may not) (?:be )?changed?\b|may not change once set"
     r"|can ?not be unset|updates to .* are forbidden",
 )
+_MOST: Final = 1000
+"""Characters of a message that are read: the refused value of any length, and then the reason."""
 _FIRST_PAUSE: Final = 0.05
 _MAX_PAUSE: Final = 2.0
 
@@ -100,5 +102,5 @@ async def remove(api: client.Client, live: Json, *, timeout: float) -> None:  # 
 
 def _all_immutable(causes: Iterable[errors.Cause]) -> bool:
     # The reason alone is not enough: FieldValueForbidden is also used for combinations of fields.
-    found = [_IMMUTABLE.search(cause.message) is not None for cause in causes]
+    found = [_IMMUTABLE.search(cause.message[-_MOST:]) is not None for cause in causes]
     return bool(found) and all(found)

@@ -130,7 +130,7 @@ class _Run:
                 [o for o in stage.objects if pending.isdisjoint(order.needs(o, definitions))]
             )
             refused += [] if lenient else found
-        self._raise(refused, step="dry-run")
+        await self._raise(refused, step="dry-run")
 
     def writing(self) -> tuple[ObjectRef, ...]:
         """Return the objects that will be written, and those that cannot be checked yet."""
@@ -182,7 +182,7 @@ class _Run:
             pause = min(2 * pause, _MAX_PAUSE)
             self.api.mapper.invalidate()
             refused = await self._judge([obj for obj, _ in refused])
-        self._raise(refused, step="dry-run")
+        await self._raise(refused, step="dry-run")
 
     async def _write(self, objects: Sequence[Json], *, whole: bool) -> list[Written]:
         async def one(obj: Json) -> Written:
@@ -197,7 +197,7 @@ class _Run:
             for obj, result in zip(objects, results, strict=True)
             if isinstance(result, errors.ApiError)
         ]
-        self._raise(refused, step="apply")
+        await self._raise(refused, step="apply")
         return written
 
     async def _wait(self, written: Iterable[Written]) -> None:
@@ -224,11 +224,16 @@ class _Run:
             found = health.assess(await self.api.get(ref.gvk, ref.name, ref.namespace))
         return found
 
-    def _raise(self, refused: Sequence[Refusal], *, step: str) -> None:
+    async def _raise(self, refused: Sequence[Refusal], *, step: str) -> None:
         """Report all refusals of a step together, if there are any."""
         if refused:
-            failures = [masking.failure(obj, error, step=step) for obj, error in refused]
-            raise ApplyError(sorted(failures, key=str), changes=self.changes)
+            failures = await asyncio.to_thread(_failures, refused, step)
+            raise ApplyError(failures, changes=self.changes)
+
+
+def _failures(refused: Sequence[Refusal], step: str) -> list[Failure]:
+    """Return what to report; this may take long, because Secrets may have many values."""
+    return sorted((masking.failure(obj, error, step=step) for obj, error in refused), key=str)
 
 
 def _identity(obj: Json) -> Identity:

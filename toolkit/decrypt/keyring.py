@@ -7,6 +7,7 @@ the recipients whose answers it needs (``UnaskedError``), and decides again with
 An unusable key does not hide others: it is skipped, and reported if no other key fits.
 """
 
+import time
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
@@ -23,7 +24,7 @@ DATA_KEY: Final = 32
 MAX_RECIPIENTS: Final = 200
 """Entries in one ``sops`` block that are tried; each costs an asymmetric operation a key."""
 
-MAX_ENCRYPTED: Final = 32 << 10
+MAX_ENCRYPTED: Final = 8 << 10
 """Limit of one encrypted data key in characters. An OpenPGP message may be compressed: a user with
 the public key could write a small one that decompresses to a very large one.
 """
@@ -81,7 +82,8 @@ class KeyRing:
         """
         if sum(len(group) for group in groups) > MAX_RECIPIENTS:
             raise DecryptionError(f"the document has more than {MAX_RECIPIENTS} recipients")
-        opened = [self._open(group) for group in groups]
+        until = time.thread_time() + _SECONDS
+        opened = [self._open(group, until) for group in groups]
         parts = [part for part in opened if part is not None and len(part) <= DATA_KEY + 1]
         needed = max(threshold, 2) if len(groups) > 1 else 1
         if len(parts) < needed:
@@ -130,13 +132,18 @@ class KeyRing:
         short = len(recipient.encrypted) <= MAX_ENCRYPTED
         return recipient.kind in self.services and short and not asked
 
-    def _open(self, group: Sequence[Recipient]) -> bytes | None:
+    def _open(self, group: Sequence[Recipient], until: float) -> bytes | None:
         # 1. The keys that are here.
         for kind in KEYS:
             for recipient in group:
                 if recipient.kind != kind.name or len(recipient.encrypted) > MAX_ENCRYPTED:
                     continue
                 for opener in self.openers.get(kind.name, ()):
+                    if time.thread_time() > until:
+                        raise DecryptionError(
+                            "to try all keys of the Secret on all recipients of the document takes"
+                            " too long: remove keys that the document does not need"
+                        )
                     if (key := opener.open(recipient.encrypted)) is not None:
                         return key
         # 2. What the engine and services opened because these did not suffice.
@@ -146,6 +153,8 @@ class KeyRing:
 
 _OURS: Final = frozenset(kind.name for kind in KEYS)
 _SHOWN: Final = 5
+_SECONDS: Final = 2.0
+"""CPU time for one document; a key and a recipient take a tenth of a millisecond."""
 
 
 def _explain(groups: Iterable[Sequence[Recipient]], *, opened: int, needed: int) -> str:

@@ -8,7 +8,6 @@ idempotent, and once after a 401 with a token that was read again. Callers inter
 import asyncio
 import io
 import logging
-import os
 import random
 import ssl
 from collections.abc import AsyncIterator, Iterator, Mapping, Sequence
@@ -23,6 +22,7 @@ import multidict
 from toolkit import telemetry
 from toolkit.kube import errors
 from toolkit.kube.config import ClusterConfig
+from toolkit.remote import tls
 from toolkit.remote.http import causes
 from toolkit.remote.http.reach import Reach, connector
 
@@ -377,17 +377,9 @@ def _tls(cluster: ClusterConfig) -> ssl.SSLContext | bool:
             context.check_hostname = False
             context.verify_mode = ssl.CERT_NONE
         if cluster.client_cert and cluster.client_key:
-            _load_pair(context, cluster.client_cert + b"\n" + cluster.client_key)
+            tls.load_pair(context, cluster.client_cert, cluster.client_key)
     except (ssl.SSLError, ValueError) as exc:
         raise errors.KubeConfigError(
             f"certificates for {cluster.server} do not load: {exc}"
         ) from exc
     return context
-
-
-def _load_pair(context: ssl.SSLContext, pem: bytes) -> None:
-    """Load certificate and key; OpenSSL wants a path, and the key is to be in no folder."""
-    with os.fdopen(os.memfd_create("penstock-key"), "wb") as file:
-        file.write(pem)
-        file.flush()
-        context.load_cert_chain(f"/proc/self/fd/{file.fileno()}")

@@ -2,9 +2,11 @@
 
 import functools
 import os
+import re
 import ssl
 from collections.abc import Mapping
 from dataclasses import replace
+from typing import Final
 
 from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.errors import AuthError
@@ -27,10 +29,11 @@ def client_context(
         raise AuthError("'ca.crt' in the secret holds no PEM certificates") from exc
     if certificate and key:
         try:
-            _load_client_certificate(context, certificate, key)
+            load_pair(context, certificate, key)
         except (ssl.SSLError, ValueError) as exc:
             raise AuthError(
-                "'tls.crt' and 'tls.key' in the secret are not a PEM certificate and its key"
+                "'tls.crt' and 'tls.key' in the secret are not a PEM certificate and its key: the "
+                "key must have no passphrase, and 8192 bits at most"
             ) from exc
     return context
 
@@ -59,11 +62,32 @@ def _system_context() -> ssl.SSLContext:
     return ssl.create_default_context()
 
 
-def _load_client_certificate(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
-    """Load from memory that looks like a file, because OpenSSL takes paths only."""
+def load_pair(context: ssl.SSLContext, certificate: bytes, key: bytes) -> None:
+    """Load a client certificate and its key, both PEM, into a context.
+
+    OpenSSL reads an encrypted key with any password, as often as its text says: with two thousand
+    million rounds for hours. A signature of a large RSA key takes seconds. Both would block the
+    event loop, so only plain keys of a usual length are loaded.
+
+    Raises:
+        ValueError: there is no such key.
+        ssl.SSLError: OpenSSL cannot read one of them, or they do not belong together.
+    """
+    found = _PLAIN_KEY.search(key)
+    if found is None or len(found[0]) > _LONGEST_KEY:
+        raise ValueError("no PEM key without passphrase, of 8192 bits at most")
+    # From memory that looks like a file, because OpenSSL takes paths only. It uses the first key.
     fd = os.memfd_create("client-certificate", os.MFD_CLOEXEC)
     with os.fdopen(fd, "wb") as file:
-        file.write(certificate + b"\n" + key)
+        file.write(found[0] + b"\n" + certificate)
         file.flush()
-        # An encrypted key would make OpenSSL ask on the terminal.
+        # OpenSSL must never ask on the terminal.
         context.load_cert_chain(f"/proc/self/fd/{fd}", password="")
+
+
+_PLAIN_KEY: Final = re.compile(
+    rb"-----BEGIN ((?:RSA |EC )?PRIVATE KEY)-----[A-Za-z0-9+/=\s]++-----END \1-----"
+)
+"""A key without headers: those of an encrypted one have colons."""
+_LONGEST_KEY: Final = 7000
+"""Characters of PEM text: an RSA key of 8,192 bits has 6,400."""

@@ -9,6 +9,7 @@ ready, 400 for a request that its check refuses, 500 if a request of a reconcili
 import asyncio
 import hmac
 import logging
+from collections import Counter
 from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final
@@ -42,7 +43,7 @@ _AT_ONCE_WRITES: Final = 16
 _ADMITTED: Final = 192
 """Requests whose body has come, of the connections that the port has."""
 _MOST_ALIKE: Final = 64
-"""Receivers with one path: more pairs of name and namespace do not make the same text."""
+"""Receivers with one path. At most so many namespaces have names that end like one text."""
 _SECONDS: Final = 30.0
 """Time limit for acting upon a request."""
 _SHOWN: Final = 10
@@ -64,9 +65,18 @@ class Paths:
         informer.subscribe(self._changed)
 
     def find(self, path: str) -> Sequence[Receiver]:
-        """Return the Receivers whose status has a path."""
+        """Return the Receivers whose status has a path, one of each namespace first.
+
+        With tokens of different lengths, one namespace can have hundreds of Receivers with the path
+        of another's.
+        """
         found = (self._informer.get(key) for key in self._found.get(path, ()))
-        return [each for each in found if each is not None]
+        before: Counter[str] = Counter()
+        ranked: list[tuple[int, Receiver]] = []
+        for each in filter(None, found):
+            ranked.append((before[each.metadata.namespace], each))
+            before[each.metadata.namespace] += 1
+        return [each for _, each in sorted(ranked, key=lambda pair: pair[0])]
 
     def _changed(self, change: Change[Receiver]) -> None:
         before = change.old.status.webhook_path if change.old else ""

@@ -1,18 +1,17 @@
 """The one way to a service: within the rules for untrusted servers, and the limits of a Place."""
 
 import asyncio
-import socket
 from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Final
 
 from controllers.notification.sending.targets import Place
 from controllers.notification.services.service import Answer, Line, UnsuitableError
-from toolkit.remote import causes, dialling
+from toolkit.remote import causes
 from toolkit.remote.dialling import OutOfReachError, Reach
 from toolkit.remote.errors import HttpError
 from toolkit.remote.http import http as transport
-from toolkit.remote.http import reach as lookups
+from toolkit.remote.http import reach as dialling
 from toolkit.remote.http.http import Http
 from toolkit.remote.tls import client_context
 
@@ -63,16 +62,13 @@ class Asking:
         reach = Reach.NOT_METADATA if endpoint.private else Reach.PUBLIC
         context = client_context(endpoint.ca, endpoint.client_cert, endpoint.client_key)
 
-        def connect() -> socket.socket:
-            return dialling.connect((host, port), timeout=self._place.timeout, reach=reach)
-
         try:
-            made = await asyncio.get_running_loop().run_in_executor(lookups.threads(), connect)
+            async with asyncio.timeout(self._place.timeout):
+                made = await dialling.dial(host, port, reach)
         except OutOfReachError as exc:
             raise HttpError(f"'{host}' is not asked: {exc}") from exc
         except OSError as exc:
             raise HttpError(f"cannot connect to '{host}': {causes.cause(exc)}") from exc
-        made.setblocking(False)  # noqa: FBT003 - of the standard library
         reader, writer = await asyncio.open_connection(sock=made, limit=_LONGEST_LINE)
         secure = not endpoint.plain_http or bool(endpoint.ca or endpoint.client_cert)
         return Line(reader=reader, writer=writer, context=context, secure=secure)

@@ -1,6 +1,7 @@
 """Tokens of issuers on loopback, with TLS: who is believed, and what is asked of them."""
 
 import asyncio
+import base64
 import json
 import ssl
 from collections.abc import Mapping
@@ -261,3 +262,19 @@ async def test_no_more_rules_are_evaluated_than_a_receiver_may_have(evaluates: E
 
     with pytest.raises(RefusedError, match="use fewer"):
         await oidc.require_claims(evaluates, "team", provider, {})
+
+
+def test_private_key_of_an_issuer_is_not_computed_with() -> None:
+    number = base64.urlsafe_b64encode(b"\xff" * 1000).decode()
+    private = {"kty": "RSA", "kid": "a", "n": number, "e": "AQAB", "d": number}
+
+    found = oidc.keys(json.dumps({"keys": [private] * 30}).encode())
+
+    assert isinstance(found["a"].key, rsa.RSAPublicKey)
+
+
+def test_key_of_unusual_length_is_left_out() -> None:
+    usual = {"kty": "RSA", "kid": "a", "n": "_" * 683, "e": "AQAB"}
+    long = {"kty": "RSA", "kid": "b", "n": "_" * 100_001, "e": "AQAB"}
+
+    assert oidc.keys(json.dumps({"keys": [long, usual]}).encode()).keys() == {"a"}

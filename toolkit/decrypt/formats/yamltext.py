@@ -210,7 +210,10 @@ class _Rewriter:
         return "".join((*parts, self.source[done:]))
 
 
-_COMMENT: Final = re.compile(r"#(ENC\[AES256_GCM,[^\s\]]{1,65536}\])(?= *$)", re.MULTILINE)
+_COMMENT: Final = re.compile(
+    r"#(ENC\[AES256_GCM,[A-Za-z0-9+/=,:_-]{1,65536}+\])(?= *$)", re.MULTILINE
+)
+"""An encrypted comment. It contains no ``#``, so no text is read twice."""
 
 
 def _bare(value: Any) -> Any:

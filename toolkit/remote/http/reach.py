@@ -11,7 +11,6 @@ import contextlib
 import functools
 import socket
 import weakref
-from concurrent.futures import ThreadPoolExecutor
 from typing import Any, Final
 
 import aiohttp
@@ -20,6 +19,7 @@ from aiohttp.abc import AbstractResolver, ResolveResult
 from toolkit.net import tlsbuffers
 from toolkit.remote import dialling
 from toolkit.remote.dialling import Known, OutOfReachError, Reach, literal_within
+from toolkit.remote.http.strangers import Strangers
 
 __all__ = [
     "Known",
@@ -27,8 +27,9 @@ __all__ = [
     "Reach",
     "Resolver",
     "connector",
+    "dial",
     "literal_within",
-    "threads",
+    "strangers",
 ]
 
 
@@ -97,17 +98,41 @@ class Resolver(AbstractResolver):
 
 
 @functools.cache
-def threads() -> ThreadPoolExecutor:
-    """Return the threads for slow operations of untrusted hosts: lookups, and proxy handshakes.
+def strangers() -> Strangers:
+    """Return the threads for slow operations of untrusted hosts.
 
     Files are read and hashed in other threads, so that slow hosts do not block them.
     """
-    return ThreadPoolExecutor(_THREADS, thread_name_prefix="strangers")
+    return Strangers()
 
 
-_THREADS: Final = 64
 _CLOSE_SECONDS: Final = 2.0
 _LOOK_SECONDS: Final = 0.001
+
+
+async def dial(host: str, port: int, reach: Reach) -> socket.socket:
+    """Connect to the first address of a host that answers; the caller sets a deadline.
+
+    Raises:
+        OutOfReachError: one of its addresses is not allowed.
+        OSError: no address answers, or there is no such host.
+    """
+    failure: OSError = TimeoutError("timed out")
+    for found in await Resolver(reach, Known()).resolve(host, port, socket.AF_UNSPEC):
+        made = socket.socket(found["family"], socket.SOCK_STREAM)
+        made.setblocking(False)  # noqa: FBT003 - of the standard library
+        try:
+            address = (found["host"], found["port"])
+            await asyncio.get_running_loop().sock_connect(made, address)
+        except OSError as exc:
+            made.close()
+            failure = exc
+        except BaseException:
+            made.close()
+            raise
+        else:
+            return made
+    raise failure
 
 
 async def _looked_up(host: str, port: int, family: socket.AddressFamily) -> list[ResolveResult]:
@@ -119,7 +144,7 @@ async def _looked_up(host: str, port: int, family: socket.AddressFamily) -> list
         family=family,
         flags=socket.AI_ADDRCONFIG,
     )
-    found = await asyncio.get_running_loop().run_in_executor(threads(), lookup)
+    found = await asyncio.wrap_future(strangers().look_up(host, lookup))
     return [
         ResolveResult(
             hostname=host,

@@ -6,6 +6,7 @@ connects in this way.
 """
 
 import asyncio
+import functools
 import socket
 import ssl
 from typing import TYPE_CHECKING, Any
@@ -39,7 +40,9 @@ class SocksConnector(aiohttp.TCPConnector):
         **kwargs: Any,
     ) -> tuple[asyncio.Transport, Any]:
         host, port = req.url.raw_host or "", req.url.port or 0
-        connecting = reach.threads().submit(self._connected, host, port)
+        proxy = self._socks.endpoint[1][0]
+        work = functools.partial(self._connected, host, port)
+        connecting = reach.strangers().shake_hands(proxy, work)
         try:
             connection = await asyncio.wrap_future(connecting)
         except asyncio.CancelledError:

@@ -78,3 +78,13 @@ def test_a_status_without_a_path_is_not_found() -> None:
     informer.put(MINE, "")
 
     assert find("") == []
+
+
+def test_receivers_of_one_namespace_do_not_come_before_those_of_others() -> None:
+    informer, find = made()
+    for number in range(100):
+        informer.put(ObjectKey("team-a", f"hook-{number}"), "/hook/a")
+    informer.put(MINE, "/hook/a")
+
+    assert find("/hook/a")[:2] == ["team-a", "apps"]
+    assert len(find("/hook/a")) == 101

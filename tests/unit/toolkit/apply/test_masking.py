@@ -1,6 +1,7 @@
 """No message holds a Secret's value."""
 
 import base64
+import time
 
 import pytest
 
@@ -99,3 +100,23 @@ def test_kubectls_copy_of_a_secret_is_masked() -> None:
 
     assert PASSWORD not in str(before)
     assert before["metadata"]["annotations"]["note"] == "x"
+
+
+def test_many_values_cost_little() -> None:
+    lines = "\n".join(f"{number:06x}" for number in range(140_000))
+    error = errors.ForbiddenError('secrets "db" is forbidden: "00beef" is weak', status=403)
+    secret = _secret(lines=base64.b64encode(lines.encode()).decode())
+    began = time.process_time()
+
+    text = str(masking.failure(secret, error))
+
+    assert time.process_time() - began < 2
+    assert text.endswith('secrets "db" is forbidden: "***" is weak')
+
+
+def test_message_about_a_secret_that_no_server_stores_is_withheld() -> None:
+    error = errors.ForbiddenError('secrets "db" is forbidden', status=403)
+
+    text = str(masking.failure(_secret(large="A" * (4 << 20)), error))
+
+    assert "its message is withheld" in text

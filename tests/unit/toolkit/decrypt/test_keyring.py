@@ -1,5 +1,7 @@
 """Keys from a Secret, and what is said when none of them fits."""
 
+import time
+
 import pyrage
 import pytest
 from cryptography.hazmat.primitives import serialization
@@ -165,3 +167,41 @@ def test_the_number_of_recipients_is_limited() -> None:
 
     with pytest.raises(DecryptionError, match="more than 200 recipients"):
         KeyRing.from_secret(author.secret).data_key([group], 0)
+
+
+def test_age_message_for_many_recipients_is_not_opened() -> None:
+    own = pyrage.x25519.Identity.generate()
+    ring = KeyRing.from_secret({"own.agekey": str(own).encode()})
+
+    for number, opened in ((4, True), (5, False)):
+        encrypted = pyrage.encrypt(KEY, [own.to_public()] * number, armored=True).decode()
+        item = Recipient(kind="age", name="own", encrypted=encrypted)
+        if opened:
+            assert ring.data_key([[item]], 0) == KEY
+        else:
+            with pytest.raises(DecryptionError):
+                ring.data_key([[item]], 0)
+
+
+def test_file_with_very_many_identities_is_used_in_part() -> None:
+    lines = "\n".join(str(pyrage.x25519.Identity.generate()) for _ in range(102))
+
+    ring = KeyRing.from_secret({"all.agekey": lines.encode()})
+
+    assert [one.finding for one in ring.skipped] == [
+        "it has more than 100 identities: others are not used"
+    ]
+
+
+def test_keys_and_recipients_together_have_a_limit_of_time() -> None:
+    class Slow:
+        def open(self, encrypted: str) -> bytes | None:  # noqa: ARG002 - of the protocol
+            until = time.thread_time() + 1.1
+            while time.thread_time() < until:
+                pass
+            return None
+
+    ring = KeyRing(openers={"age": [Slow()] * 1000})
+
+    with pytest.raises(DecryptionError, match="remove keys that the document does not need"):
+        ring.data_key([[Recipient(kind="age", name="a", encrypted="x")]], 0)
