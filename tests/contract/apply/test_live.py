@@ -416,6 +416,8 @@ async def test_rules_are_not_evaluated_on_what_others_have_labelled(
     async with asyncio.timeout(SECONDS):
         while watched.live.health(owner.key, ref_of(changed)) != _CURRENT:
             seen.add(await watched.healths.get())
+    while not watched.healths.empty():
+        seen.add(watched.healths.get_nowait())
 
     assert watched.live.find(ref_of(foreign))
     assert ref_of(foreign) not in seen

@@ -89,7 +89,7 @@ def test_what_is_to_be_left_alone_is_so_with_and_without_an_owner(
 def test_what_is_only_created_is_left_to_others(place: str) -> None:
     found = obj(OURS, metadata={place: {f"{GROUP}/ssa": "IfNotPresent"}})
 
-    seen = project(CONFIG_MAP, found, APPLIER, lambda _: ())
+    seen = project(CONFIG_MAP, found, APPLIER)
 
     assert (seen.yielded, seen.disabled) == (True, False)
 
