@@ -60,6 +60,10 @@ class Told(Protocol):
     def looked(self, ref: ObjectRef, *, exists: bool | None) -> None:
         """Handle whether an object without a watch exists; None if it is unknown."""
 
+    def lists(self, owner: ObjectKey, ref: ObjectRef) -> bool:
+        """Tell whether the inventory of an owner lists an object."""
+        ...
+
     def kind_changed(self, kind: GroupKind) -> None:
         """Look at all objects of a kind again: its watch works now, or no longer does."""
 
@@ -225,7 +229,9 @@ class Observation:
             name, namespace = (str(dig(obj, "metadata", key, default="")) for key in _NAMED)
             named = {**obj, "apiVersion": gvk.api_version, "kind": gvk.kind}
             ref = ObjectRef(gvk, namespace, name)
-            self._judging.judge(owner, ref, found, rule, named)
+            # Everybody may set the labels. What is listed later is read then.
+            if self._told.lists(owner, ref):
+                self._judging.judge(owner, ref, found, rule, named)
         return found
 
     def _judged(

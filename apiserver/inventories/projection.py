@@ -143,6 +143,11 @@ class Inventories:
         tracked.take(new, gap=gap)
         self._update(tracked, new.live.resource_version if new else "")
 
+    def lists(self, owner: ObjectKey, ref: ObjectRef) -> bool:
+        """Tell whether the inventory of an owner lists an object (``observation.Told``)."""
+        inventory = self._inventories.get(owner)
+        return inventory is not None and ref.identity in inventory.flags
+
     def looked(self, ref: ObjectRef, *, exists: bool | None) -> None:
         """Handle whether an object without a watch exists (``observation.Told``)."""
         tracked = self._tracked.get(ref.identity)

@@ -22,9 +22,16 @@ class _Shared:
         self._pool = pool
         self._loop = loop
 
-    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's
+    async def call(
+        self,
+        op: str,
+        payload: bytes,
+        *,
+        timeout: float,  # noqa: ASYNC109  # the pool's
+        fresh: bool = False,
+    ) -> bytes:
         """Run one operation, as ``WorkerPool.call`` does."""
-        call = self._pool.call(op, payload, timeout=timeout)
+        call = self._pool.call(op, payload, timeout=timeout, fresh=fresh)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call, self._loop))
 
 

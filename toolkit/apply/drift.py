@@ -198,6 +198,11 @@ class DriftWatch:
         """Return the state of the object after the owner's last apply."""
         return self._ledger(owner).expected.get(ref.identity)
 
+    def concerns(self, owner: ObjectKey, ref: ObjectRef) -> bool:
+        """Tell whether the owner has applied the object, or may be applying it now."""
+        ledger = self._ledger(owner)
+        return ledger.held or ref.identity in ledger.expected
+
     def owners(self, ref: ObjectRef) -> frozenset[ObjectKey]:
         """Return the owners with an expectation for the object."""
         return frozenset(self._owners.of(ref.identity))

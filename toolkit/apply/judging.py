@@ -2,11 +2,14 @@
 
 Objects come as the watches show them. While a worker judges the objects of an owner, others of the
 same owner gather, and are judged together. Of an object only the newest version is kept. The
-objects of each owner are judged by themselves: rules that fail, fail for their owner only.
+objects of each owner are judged by themselves: rules that fail, fail for their owner only. Objects
+that are too expensive together are judged apart, so the health of each depends on itself alone.
 """
 
 import asyncio
 import logging
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
 
@@ -17,7 +20,9 @@ from toolkit.apply.health import Health, Rule
 from toolkit.apply.order import Identity
 from toolkit.errors import PenstockError, StalledError
 from toolkit.expressions.evaluator import Case, Evaluates
+from toolkit.expressions.expression import BudgetError
 from toolkit.objects import Json, ObjectKey, ObjectRef
+from toolkit.turns import TIMES
 
 logger = logging.getLogger(__name__)
 
@@ -25,7 +30,9 @@ T = TypeVar("T")
 T_contra = TypeVar("T_contra", contravariant=True)
 
 _HELD: Final = 16 << 20
-"""Bytes of objects of one owner that wait to be judged."""
+"""Bytes of objects of one namespace's owners that wait to be judged, or are being judged."""
+_HELD_TOGETHER: Final = 64 << 20
+"""The same of all namespaces; one that has none may always have one, of whatever size."""
 _AT_ONCE: Final = 500
 
 
@@ -54,7 +61,7 @@ class Judging(Generic[T]):
         self._evaluates = evaluates
         self._told = told
         self._waiting: dict[ObjectKey, dict[Identity, _Waiting[T]]] = {}
-        self._sizes: dict[ObjectKey, int] = {}
+        self._sizes: Counter[str] = Counter()
         self._judged: dict[ObjectKey, frozenset[Identity]] = {}
         self._tasks: dict[ObjectKey, asyncio.Task[None]] = {}
         self._group: asyncio.TaskGroup | None = None
@@ -79,14 +86,15 @@ class Judging(Generic[T]):
             name: msgspec.Raw(msgspec.json.encode(value)) for name, value in whole.given.items()
         }
         size = sum(len(bytes(value)) for value in given.values())
-        mine = self._waiting.setdefault(owner, {})
+        mine = self._waiting.get(owner, {})
         before = mine.get(ref.identity)
-        held = self._sizes.get(owner, 0) - (before.size if before else 0)
-        if mine and held + size > _HELD:
+        more = size - (before.size if before else 0)
+        if not self._room(owner.namespace, more):
             return
         case = Case(given=given, steps=whole.steps)
-        mine[ref.identity] = _Waiting(ref=ref, seen=seen, rule=rule, case=case, size=size)
-        self._sizes[owner] = held + size
+        each = _Waiting(ref=ref, seen=seen, rule=rule, case=case, size=size)
+        self._waiting.setdefault(owner, mine)[ref.identity] = each
+        self._held(owner.namespace, more)
         self._begin(owner)
 
     def awaits(self, owner: ObjectKey, identity: Identity) -> bool:
@@ -101,10 +109,21 @@ class Judging(Generic[T]):
 
     def forget(self, owner: ObjectKey) -> None:
         """Judge no more objects of an owner."""
-        self._waiting.pop(owner, None)
-        self._sizes.pop(owner, None)
+        for each in self._waiting.pop(owner, {}).values():
+            self._held(owner.namespace, -each.size)
         if task := self._tasks.get(owner):
             task.cancel()
+
+    def _room(self, namespace: str, more: int) -> bool:
+        """Tell whether a namespace may hold more; it never holds all that the others need."""
+        held = self._sizes[namespace] + more
+        left = _HELD_TOGETHER - self._sizes.total() - more
+        return held == more or more <= 0 or (held <= _HELD and held <= TIMES * left)
+
+    def _held(self, namespace: str, more: int) -> None:
+        self._sizes[namespace] += more
+        if not self._sizes[namespace]:
+            del self._sizes[namespace]
 
     def _begin(self, owner: ObjectKey) -> None:
         if self._group is not None and owner not in self._tasks:
@@ -122,29 +141,47 @@ class Judging(Generic[T]):
         while batch := self._take(owner):
             self._judged[owner] = frozenset(each.ref.identity for each in batch)
             try:
-                found = await self._batch(owner, batch)
+                todo: list[Sequence[_Waiting[T]]] = [batch]
+                while todo:
+                    todo += await self._together(owner, todo.pop())
             except PenstockError as exc:
                 # Who still wants to know asks again, and has the objects read.
                 logger.warning("health not judged", extra={"owner": str(owner), "error": str(exc)})
-                continue
             finally:
                 self._judged.pop(owner, None)
-            for each, one in zip(batch, found, strict=True):
-                self._told(owner, each.ref, each.seen, each.rule, one)
+                self._held(owner.namespace, -sum(each.size for each in batch))
 
     def _take(self, owner: ObjectKey) -> list[_Waiting[T]]:
+        """Take objects to judge at once; their bytes count until they are judged."""
         waiting = self._waiting.get(owner, {})
         batch = [waiting.pop(identity) for identity in list(waiting)[:_AT_ONCE]]
-        self._sizes[owner] = self._sizes.get(owner, 0) - sum(each.size for each in batch)
         if not waiting:
             self._waiting.pop(owner, None)
-            self._sizes.pop(owner, None)
         return batch
 
-    async def _batch(self, owner: ObjectKey, batch: list[_Waiting[T]]) -> list[Health]:
+    async def _together(
+        self, owner: ObjectKey, batch: Sequence[_Waiting[T]]
+    ) -> list[Sequence[_Waiting[T]]]:
+        """Judge objects within one budget; return those for which it was not enough, in parts."""
         cases = [each.case for each in batch]
         try:
             outcomes = await self._evaluates.evaluate(owner.namespace, cases)
         except StalledError as exc:
-            return [health.failure(exc)] * len(batch)
-        return [health.judged(one.rule, found) for one, found in zip(batch, outcomes, strict=True)]
+            if isinstance(exc, BudgetError) and len(batch) > 1:
+                middle = len(batch) // 2
+                return [batch[middle:], batch[:middle]]
+            self._tell(owner, batch, [health.failure(exc)] * len(batch))
+            return []
+        # The first one had the whole budget.
+        enough = 1
+        while enough < len(batch) and all(each.kind != "spent" for each in outcomes[enough]):
+            enough += 1
+        done = zip(batch[:enough], outcomes, strict=False)
+        self._tell(owner, batch[:enough], [health.judged(one.rule, found) for one, found in done])
+        return [batch[enough:]] if enough < len(batch) else []
+
+    def _tell(
+        self, owner: ObjectKey, batch: Sequence[_Waiting[T]], found: Sequence[Health]
+    ) -> None:
+        for each, one in zip(batch, found, strict=True):
+            self._told(owner, each.ref, each.seen, each.rule, one)

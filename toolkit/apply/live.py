@@ -32,13 +32,12 @@ from toolkit.apply.watches import Scope, Watches
 from toolkit.expressions.evaluator import Evaluates
 from toolkit.kube import client, errors
 from toolkit.kube.informer import Change, Informer
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef, dig
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 
 logger = logging.getLogger(__name__)
 
 _SWEEP_SECONDS: Final = 1.0
 _POLL_SECONDS: Final = 5.0
-_NAMED: Final = ("name", "namespace")
 _decode: Final = msgspec.json.Decoder()
 
 
@@ -271,7 +270,9 @@ class LiveSet:
         def decode(raw: bytes) -> Live:
             obj = _decode.decode(raw)
             live = projector.project(obj)
-            if live.owner:
+            # Labels alone are not enough: everybody may set them, and the owner's rules would be
+            # evaluated on the objects of others.
+            if live.owner and self._drift.concerns(live.owner, projector.ref(obj)):
                 self._consider(live.owner, live, projector, obj)
             return live
 
@@ -293,8 +294,7 @@ class LiveSet:
         rule = rule_for(self._rules.get(owner, ()), projector.gvk)
         if rule is None or live.settled:
             return
-        name, namespace = (str(dig(obj, "metadata", key, default="")) for key in _NAMED)
-        ref = ObjectRef(projector.gvk, namespace, name)
+        ref = projector.ref(obj)
         before = self._fetched.get((owner, ref.identity))
         if before and (before.resource_version, before.rule) == (live.resource_version, rule.key):
             return

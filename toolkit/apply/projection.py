@@ -7,11 +7,14 @@ worker (``judging``).
 
 import sys
 from dataclasses import dataclass
+from typing import Final
 
 from toolkit.apply import fields, health, ownership
 from toolkit.apply.fields import Writer
 from toolkit.apply.health import Health, Rule
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef, dig
+
+_NAMED: Final = ("name", "namespace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,6 +85,11 @@ class Projector:
     def named(self, obj: Json) -> Json:
         """Return an object with its kind."""
         return {"apiVersion": self.gvk.api_version, "kind": self.gvk.kind, **obj}
+
+    def ref(self, obj: Json) -> ObjectRef:
+        """Return the reference to an object."""
+        name, namespace = (str(dig(obj, "metadata", key, default="")) for key in _NAMED)
+        return ObjectRef(self.gvk, namespace, name)
 
     def _owner(self, key: ObjectKey) -> ownership.Owner:
         return ownership.Owner(namespace=key.namespace, name=key.name, group=self.group)

@@ -6,8 +6,9 @@ turns, so one namespace never has all workers.
 """
 
 import asyncio
+import time
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -79,10 +80,21 @@ class Evaluator:
     With a ``share`` below 1 the workers rest for the remaining part of the time.
     """
 
-    def __init__(self, pool: WorkerPool, *, workers: int = 1, share: float = 1.0) -> None:
+    def __init__(
+        self,
+        pool: WorkerPool,
+        *,
+        workers: int = 1,
+        share: float = 1.0,
+        monotonic: Callable[[], float] = time.monotonic,
+        sleep: Callable[[float], Awaitable[None]] = asyncio.sleep,
+    ) -> None:
         self._pool = pool
+        self._monotonic = monotonic
+        self._sleep = sleep
         self._turns = Turns(places=workers, waiting=_ENDLESS)
         self._rest = 1.0 / share - 1.0
+        self._rested = 0.0
         self._known: OrderedDict[Expression, str] = OrderedDict()
 
     async def close(self) -> None:
@@ -158,20 +170,34 @@ class Evaluator:
     async def _call(self, namespace: str, op: str, request: Mapping[str, Any]) -> Any:
         limited = {**request, "processorMs": int(_PROCESSOR_SECONDS * 1000)}
         async with self._turns.turn(namespace):
+            await self._sleep(self._rested - self._monotonic())
+            began, used = self._monotonic(), None
             try:
-                answer = await calls.call(self._pool, op, limited, timeout=_SECONDS)
-            except WorkerMemoryError as exc:
-                raise BudgetError(
-                    f"the expressions need more than {exc.limit >> 20} MiB of memory: use simpler"
-                    " expressions, or shorter lists and texts"
-                ) from exc
-            except WorkerStuckError as exc:
-                raise BudgetError(
-                    f"{exc}: use simpler expressions, or shorter lists and texts"
-                ) from exc
-            if self._rest:
-                await asyncio.sleep(answer["seconds"] * self._rest)
+                answer = await self._ask(op, limited)
+                used = answer["seconds"]
+            finally:  # also when the request is given up, or ends its worker
+                ended = self._monotonic()
+                self._rested = ended + (ended - began if used is None else used) * self._rest
         return answer
+
+    async def _ask(self, op: str, request: Mapping[str, Any]) -> Any:
+        """Run an operation; whether it has enough memory does not depend on earlier requests."""
+        try:
+            try:
+                return await calls.call(self._pool, op, request, timeout=_SECONDS)
+            except WorkerMemoryError as exc:
+                if exc.fresh:
+                    raise
+                return await calls.call(self._pool, op, request, timeout=_SECONDS, fresh=True)
+        except WorkerMemoryError as exc:
+            raise BudgetError(
+                f"the expressions need more than {exc.limit >> 20} MiB of memory: use simpler"
+                " expressions, or shorter lists and texts"
+            ) from exc
+        except WorkerStuckError as exc:
+            raise BudgetError(
+                f"{exc}: use simpler expressions, or shorter lists and texts"
+            ) from exc
 
     def _recall(self, expression: Expression) -> str | None:
         if expression in self._known:

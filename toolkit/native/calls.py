@@ -73,8 +73,11 @@ async def call(
     request: Mapping[str, Any],
     *,
     timeout: float,  # noqa: ASYNC109  # it starts with the work
+    fresh: bool = False,
 ) -> Any:
     """Run one operation in a worker and return its decoded answer; ``timeout`` is in seconds.
+
+    With ``fresh`` the worker is a new one.
 
     Raises:
         EngineError: the operation failed.
@@ -83,7 +86,7 @@ async def call(
 
     """
     payload = DEADLINE.pack(max(1, int(timeout * 1000))) + msgspec.json.encode(request)
-    answer = await pool.call(op, payload, timeout=timeout + _GRACE_SECONDS)
+    answer = await pool.call(op, payload, timeout=timeout + _GRACE_SECONDS, fresh=fresh)
     status, body = Status(answer[0]), msgspec.json.decode(memoryview(answer)[1:])
     if status is Status.OK:
         return body

@@ -55,13 +55,18 @@ class WorkerDiedError(TransientError):
 
 
 class WorkerMemoryError(WorkerDiedError):
-    """An operation needed more memory than a worker may have; ``limit`` is in bytes."""
+    """An operation needed more memory than a worker may have; ``limit`` is in bytes.
+
+    ``fresh`` tells that it was the first operation of its worker. Otherwise a part of the memory
+    may be what earlier operations left.
+    """
 
     default_reason = "WorkerOutOfMemory"
 
-    def __init__(self, message: str, *, limit: int) -> None:
+    def __init__(self, message: str, *, limit: int, fresh: bool = True) -> None:
         super().__init__(message)
         self.limit = limit
+        self.fresh = fresh
 
 
 class WorkerStuckError(WorkerDiedError):
@@ -102,11 +107,12 @@ class WorkerPool:
         *,
         timeout: float,  # noqa: ASYNC109  # it starts with the work
         answering: Answering | None = None,
+        fresh: bool = False,
     ) -> bytes:
         """Run one operation and return its answer; ``answering`` handles its questions.
 
         ``timeout`` is in seconds and begins when a worker takes the operation. Waiting for a free
-        worker has its own limit.
+        worker has its own limit. With ``fresh`` it gets a new worker, in place of an idle one.
 
         Raises:
             WorkerTimeoutError: the deadline passed; the worker was killed.
@@ -115,7 +121,7 @@ class WorkerPool:
             PenstockError: the error of the operation.
         """
         async with self._slot(op, answering):
-            link = await self._take_worker()
+            link = await (self._replace_worker() if fresh else self._take_worker())
             try:
                 status, body = await self._ask(link, op, payload, timeout, answering)
             except BaseException:
@@ -167,6 +173,13 @@ class WorkerPool:
                 async with asyncio.timeout(patience):
                     link = await self._next()
         return link or await self._start()
+
+    async def _replace_worker(self) -> Link:
+        if self._closed:
+            raise WorkerDiedError(f"the pool of {self._kind.module} is closed")
+        if idle := self._idling():
+            idle.kill()
+        return await self._start()
 
     async def _next(self) -> Link:
         """Return the next worker that has nothing to do."""
@@ -232,7 +245,9 @@ class WorkerPool:
             allowed = f"{self._kind.memory_limit >> 20} MiB"
             limit = self._kind.memory_limit
             return WorkerMemoryError(
-                f"{op} needed more memory than allowed ({allowed})", limit=limit
+                f"{op} needed more memory than allowed ({allowed})",
+                limit=limit,
+                fresh=not link.answered,
             )
         if code == frames.EXIT_STUCK and last_words.strip():
             return WorkerStuckError(last_words.strip().splitlines()[-1])

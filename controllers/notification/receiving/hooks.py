@@ -25,7 +25,7 @@ from controllers.notification.receiving.request import MOST_BYTES, Checked, Hook
 from controllers.notification.receiving.requests import Requests
 from controllers.notification.receiving.resources import Resources
 from crds.notification_receiver import Receiver
-from toolkit.errors import PenstockError
+from toolkit.errors import PenstockError, TransientError
 from toolkit.kube.errors import ApiError, NotFoundError
 from toolkit.kube.informer import Change, Informer
 from toolkit.kube.secrets import Secrets
@@ -188,6 +188,12 @@ class Hooks:
             return _Answer(receiver, exc.status, str(exc), refused=True)
         except (BusyError, TimeoutError) as exc:
             return _Answer(receiver, 503, str(exc) or "it takes too long; try again later")
+        except TransientError as exc:
+            # such as a worker for expressions that ended
+            logger.warning(
+                "hook not judged", extra={"receiver": _name(receiver), "error": str(exc)}
+            )
+            return _Answer(receiver, 503, "it could not be judged; try again later")
         if problems:
             shown = problems[:_SHOWN]
             logger.error(

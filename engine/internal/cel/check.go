@@ -32,6 +32,7 @@ func Check(ctx context.Context, in []byte) ([]byte, error) {
 	if err := prepare(); err != nil {
 		return nil, err
 	}
+	defer known.tidy()
 	began := processorTime()
 	defer watch(time.Duration(request.ProcessorMs) * time.Millisecond)()
 	response := CheckResponse{Problems: make([]string, len(request.Expressions))}

@@ -40,7 +40,15 @@ var options = []cel.EnvOption{
 
 // compile parses and checks an expression. Parser and checker have cel-go's limits: 250 levels, and
 // 30 errors.
-func compile(base *cel.Env, expression Expression) (*cel.Env, *cel.Ast, error) {
+func compile(base, plain *cel.Env, expression Expression) (*cel.Env, *cel.Ast, error) {
+	written, issues := plain.Parse(expression.Text)
+	if issues.Err() != nil {
+		return nil, nil, firstProblem(issues)
+	}
+	if expanded(written.NativeRep().Expr()) > mostNodes {
+		return nil, nil, fmt.Errorf("the expression has too many calls of optMap and optFlatMap"+
+			" on the results of others: with what they stand for, it has more than %d parts", mostNodes)
+	}
 	parsed, issues := base.Parse(expression.Text)
 	if issues.Err() != nil {
 		return nil, nil, firstProblem(issues)

@@ -88,6 +88,7 @@ func Evaluate(ctx context.Context, in []byte) ([]byte, error) {
 	if err := prepare(); err != nil {
 		return nil, err
 	}
+	defer known.tidy()
 	began := processorTime()
 	defer watch(time.Duration(request.ProcessorMs) * time.Millisecond)()
 	known.left = request.Budget

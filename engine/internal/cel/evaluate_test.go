@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
@@ -211,6 +212,76 @@ func TestOneBudgetIsForAllCases(t *testing.T) {
 	}
 	if response.Cost != budget {
 		t.Errorf("cost %d", response.Cost)
+	}
+}
+
+func TestEachRequestHasItsOwnBudget(t *testing.T) {
+	expression := Expression{Text: "own.all(a, own.all(b, a != b || a == b))"}
+	in, _ := json.Marshal(CheckRequest{Expressions: []Expression{expression}})
+	if _, err := Check(context.Background(), in); err != nil {
+		t.Fatal(err)
+	}
+	raw := map[string]json.RawMessage{"own": json.RawMessage(listed(30, "%d"))}
+	for _, one := range []struct {
+		budget uint64
+		want   string
+	}{{budget, "bool"}, {100, "spent"}, {budget, "bool"}} {
+		response, err := run(t, Request{
+			Budget:      one.budget,
+			Expressions: []Expression{expression},
+			Cases:       []Case{{With: raw, Steps: []Step{{}}}},
+		})
+		if err != nil || response.Cases[0][0].Kind != one.want {
+			t.Errorf("budget %d: got %+v, %v", one.budget, response, err)
+		}
+	}
+}
+
+func TestWhatLaterCasesCostIsTakenFromWhatIsLeft(t *testing.T) {
+	raw := map[string]json.RawMessage{"x": json.RawMessage(listed(900, "%d"))}
+	step := []Step{{}}
+	response, err := run(t, Request{
+		Budget:      10_000,
+		Expressions: []Expression{{Text: "x.all(a, a != a || a == a)"}},
+		Cases:       []Case{{With: raw, Steps: step}, {With: raw, Steps: step}},
+	})
+	if err != nil || response.Cases[0][0].Kind != "bool" || response.Cases[1][0].Kind != "spent" {
+		t.Errorf("got %+v, %v", response, err)
+	}
+}
+
+func TestMacrosThatCopyTheirTargetDoNotMultiply(t *testing.T) {
+	chain := func(macro string, count int) string {
+		return "optional.of(1)" + strings.Repeat("."+macro+"(x, optional.of(x))", count) + ".hasValue()"
+	}
+	if got := one(t, chain("optFlatMap", 4), nil); !got.Bool {
+		t.Errorf("got %+v", got)
+	}
+	for _, text := range []string{
+		chain("optMap", 40), chain("optFlatMap", 200),
+		"[1].all(y, [" + chain("optMap", 16) + "][0])",
+		"{'a': optional.of(1)" + strings.Repeat(".optMap(x, [x].all(z, z > 0)).or(optional.of(1))", 16) + "}",
+	} {
+		_, err := run(t, Request{Expressions: []Expression{{Text: text}}, Cases: []Case{{Steps: []Step{{}}}}})
+		var failure *call.Failure
+		if !errors.As(err, &failure) || !strings.Contains(failure.Message, "optMap") {
+			t.Errorf("%.40s: got %v", text, err)
+		}
+	}
+}
+
+func TestProgramsThatTakeMuchMemoryAreDropped(t *testing.T) {
+	patterns := make([]string, 10)
+	for i := range patterns {
+		patterns[i] = fmt.Sprintf(`'a%d'.matches('^\\pL{900}$')`, i)
+	}
+	in, _ := json.Marshal(CheckRequest{Expressions: []Expression{{Text: strings.Join(patterns, "||")}}})
+	if _, err := Check(context.Background(), in); err != nil {
+		t.Fatal(err)
+	}
+	runtime.GC()
+	if got := inUse(); got >= keptBytes {
+		t.Errorf("%d bytes are in use", got)
 	}
 }
 

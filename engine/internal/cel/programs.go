@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime"
+	"runtime/debug"
 
 	"github.com/google/cel-go/cel"
 	"github.com/google/cel-go/common/types/ref"
@@ -13,6 +15,10 @@ import (
 // keptCharacters of expressions stay compiled: their programs are a hundred times as large.
 const keptCharacters = 64 << 10
 
+// keptBytes of memory may be in use between requests: four times what the programs of
+// keptCharacters usually take.
+const keptBytes = 32 << 20
+
 // checkedEvery is after how many iterations a program looks whether it was interrupted, as in
 // Kubernetes.
 const checkedEvery = 100
@@ -21,6 +27,7 @@ const checkedEvery = 100
 // runs at a time.
 type programs struct {
 	base       *cel.Env
+	plain      *cel.Env // has no macros
 	compiled   map[string]cel.Program
 	characters int
 	left       uint64
@@ -31,7 +38,11 @@ func newPrograms() (*programs, error) {
 	if err != nil {
 		return nil, fmt.Errorf("making the environment of CEL: %w", err)
 	}
-	return &programs{base: base, compiled: map[string]cel.Program{}}, nil
+	plain, err := base.Extend(cel.ClearMacros())
+	if err != nil {
+		return nil, fmt.Errorf("making the environment of CEL: %w", err)
+	}
+	return &programs{base: base, plain: plain, compiled: map[string]cel.Program{}}, nil
 }
 
 // of returns the program of an expression, compiled once.
@@ -40,7 +51,7 @@ func (p *programs) of(expression Expression) (cel.Program, error) {
 	if program, ok := p.compiled[key]; ok {
 		return program, nil
 	}
-	env, checked, err := compile(p.base, expression)
+	env, checked, err := compile(p.base, p.plain, expression)
 	if err != nil {
 		return nil, err
 	}
@@ -61,11 +72,30 @@ func (p *programs) of(expression Expression) (cel.Program, error) {
 	return program, nil
 }
 
-// limit gives each evaluation what is left of the budget.
+// limit gives each evaluation what is left of the budget then: cel-go makes the tracker with the
+// program, and each evaluation copies it.
 func (p *programs) limit(tracker *interpreter.CostTracker) error {
-	left := p.left
-	tracker.Limit = &left
+	tracker.Limit = &p.left
 	return nil
+}
+
+// tidy drops the programs if they take much memory, so that no request finds a worker that earlier
+// requests have filled: a short pattern can take megabytes.
+func (p *programs) tidy() {
+	if inUse() < keptBytes {
+		return
+	}
+	if runtime.GC(); inUse() >= keptBytes {
+		clear(p.compiled)
+		p.characters = 0
+	}
+	debug.FreeOSMemory()
+}
+
+func inUse() uint64 {
+	var memory runtime.MemStats
+	runtime.ReadMemStats(&memory)
+	return memory.HeapAlloc
 }
 
 var errSpent = errors.New("the budget is spent")

@@ -23,7 +23,13 @@ class Wire(transport.Transport):
 
     def __init__(self, cluster: config.ClusterConfig) -> None:
         super().__init__(
-            cluster, qps=0, burst=0, timeout=30, max_body=1 << 30, reach=Reach.ANYWHERE
+            cluster,
+            qps=0,
+            burst=0,
+            timeout=30,
+            patience=None,
+            max_body=1 << 30,
+            reach=Reach.ANYWHERE,
         )
         self.sent: list[str] = []
 

@@ -11,7 +11,7 @@ import pytest
 
 from tests.tools.waiting import SECONDS, until
 from toolkit.apply.changes import Known
-from toolkit.apply.health import Status, rules_of
+from toolkit.apply.health import Health, Status, rules_of
 from toolkit.apply.live import LiveSet
 from toolkit.apply.options import MANAGER, ApplyOptions
 from toolkit.apply.order import Identity
@@ -19,6 +19,8 @@ from toolkit.apply.ownership import Owner
 from toolkit.expressions.evaluator import Evaluator
 from toolkit.kube.client import Client
 from toolkit.objects import Json, ObjectKey, ObjectRef, gvk_of, ref_of
+
+_CURRENT = Health(Status.CURRENT, "current expression is true")
 
 
 class Watched:
@@ -395,6 +397,30 @@ async def test_rules_given_later_are_applied_to_what_was_seen_before(
     watched.live.set_rules(owner.key, rules_of([never]))
 
     await watched.until(owner, deployed[1], Status.IN_PROGRESS)
+
+
+async def test_rules_are_not_evaluated_on_what_others_have_labelled(
+    deployed: Any, watched: Watched, owner: Owner, make: Any, cluster: Any
+) -> None:
+    """Everybody may set the labels: the owner's rules would judge their objects in its turns."""
+    rule = {"apiVersion": "v1", "kind": "ConfigMap", "current": "data.key == 'changed'"}
+    watched.live.set_rules(owner.key, rules_of([rule]))
+    await watched.until(owner, deployed[1], Status.IN_PROGRESS)
+    foreign, changed = make.config_map("foreign"), make.config_map()
+    foreign["metadata"]["labels"] = owner.labels
+    await asyncio.to_thread(cluster, "apply", "-f", "-", stdin=json.dumps(foreign))
+    name, patch = changed["metadata"]["name"], json.dumps({"data": {"key": "changed"}})
+    await asyncio.to_thread(cluster, "patch", "configmap", name, "--type=merge", "-p", patch)
+
+    seen = set()
+    async with asyncio.timeout(SECONDS):
+        while watched.live.health(owner.key, ref_of(changed)) != _CURRENT:
+            seen.add(await watched.healths.get())
+    while not watched.healths.empty():
+        seen.add(watched.healths.get_nowait())
+
+    assert watched.live.find(ref_of(foreign))
+    assert ref_of(foreign) not in seen
 
 
 @pytest.mark.usefixtures("deployed")

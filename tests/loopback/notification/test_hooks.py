@@ -328,6 +328,17 @@ async def test_expressions_that_cost_too_much_end_and_hold_up_no_other() -> None
     assert "too expensive on these values" in why
 
 
+async def test_a_body_that_a_worker_cannot_read_is_answered() -> None:
+    """A number that no double holds: expressions see doubles alone."""
+    mine = {"kind": "GitRepository", "name": "*"}
+    async with running("generic", resources=[mine], resourceFilter="true") as here:
+        status, why = await here.post(b'{"n": ' + b"9" * 400 + b"}")
+
+        assert (status, here.asked()) == (503, False)
+
+    assert "try again later" in why
+
+
 async def test_many_objects_and_a_large_body_are_filtered_within_one_budget() -> None:
     body = msgspec.json.encode({"ref": "main", "x": [1] * 400_000})
     mine = {"kind": "GitRepository", "name": "*"}

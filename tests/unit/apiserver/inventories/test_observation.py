@@ -1,6 +1,7 @@
 """What is kept of an object, what is told of its kind, and how much time expressions get."""
 
 from dataclasses import replace
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -142,6 +143,9 @@ class Scene:
     def kind_changed(self, kind: GroupKind) -> None:
         self.changed.append(kind)
 
+    def lists(self, *_: object) -> bool:
+        return False
+
     def start(self, ref: ObjectRef) -> Cache:
         """Have an inventory list an object."""
         self.observation.list([ref])
@@ -189,3 +193,17 @@ def test_a_refused_kind_stays_refused_while_it_is_tried_again(scene: Scene) -> N
     assert scene.observation.reason(REF) == refused
     again.synced = True
     assert scene.observation.reason(REF) == ""
+
+
+@pytest.mark.parametrize("listed", [True, False])
+def test_rules_are_evaluated_only_on_what_their_owner_lists(*, listed: bool) -> None:
+    told: Any = SimpleNamespace(lists=lambda *_: listed)
+    api: Any = None
+    rules = rules_of([{"apiVersion": "v1", "kind": "ConfigMap", "current": "true"}])
+    made = Observation(api, APPLIER, told, rules_of=lambda _: rules, evaluates=NoEvaluator())
+
+    seen = made._project(CONFIG_MAP, obj(OURS))
+
+    assert seen.live.owner
+    waiting = made._judging._waiting.get(seen.live.owner, {})
+    assert bool(waiting) is listed

@@ -134,3 +134,72 @@ async def test_objects_that_could_not_be_judged_are_not_awaited_any_more(
 
     assert list(told.found) == [(OWNER, "a")]
     assert not judging.awaits(OTHER, ref("a").identity)
+
+
+async def test_objects_that_are_too_expensive_together_are_judged_apart(
+    evaluates: Evaluator,
+) -> None:
+    told, counting = Told(4), Counting(evaluates)
+    judging = Judging[str](counting, told)
+    entries = [f"c{n}" for n in range(25)]
+    for name in "abc":
+        judging.judge(OWNER, ref(name), "1", SLOW, config(l=entries))
+    judging.judge(OWNER, ref("d"), "1", SLOW, config(l=[*entries, *entries, *entries]))
+
+    await run(judging, told)
+
+    assert {name: found.status for (_, name), (_, found) in told.found.items()} == {
+        "a": Status.CURRENT,
+        "b": Status.CURRENT,
+        "c": Status.CURRENT,
+        "d": Status.FAILED,
+    }
+    assert sum(counting.calls) > 4
+
+
+class Deadly(Counting):
+    """Fails every call with the object ``bad``, as a worker that dies of it."""
+
+    async def evaluate(
+        self,
+        namespace: str,
+        cases: Sequence[Case],
+        *,
+        shared: Mapping[str, Any] | None = None,
+        doubles: bool = False,
+    ) -> list[list[Outcome]]:
+        if any(bytes(case.given["metadata"]) == b'{"name":"bad"}' for case in cases):
+            raise BudgetError("too much memory")
+        return await super().evaluate(namespace, cases, shared=shared, doubles=doubles)
+
+
+async def test_an_object_that_kills_a_worker_fails_alone(evaluates: Evaluator) -> None:
+    told = Told(7)
+    judging = Judging[str](Deadly(evaluates), told)
+    for name in ("a", "b", "c", "bad", "d", "e", "f"):
+        judging.judge(OWNER, ref(name), "1", RULE, config() | {"metadata": {"name": name}})
+
+    await run(judging, told)
+
+    failed = {name for (_, name), (_, one) in told.found.items() if one.status is Status.FAILED}
+    assert failed == {"bad"}
+
+
+def test_what_waits_is_bounded_over_owners_and_namespaces(evaluates: Evaluator) -> None:
+    judging = Judging[str](evaluates, Told(1))
+    large = config(text="x" * (1 << 20))
+
+    def held(namespace: str, number: int) -> bool:
+        owner = ObjectKey(namespace, f"app-{number}")
+        judging.judge(owner, ref("a"), "1", RULE, large)
+        return judging.awaits(owner, ref("a").identity)
+
+    counts = [sum(held(f"team-{team}", number) for number in range(40)) for team in range(20)]
+
+    assert counts[0] == 15
+    assert sum(counts) < 64 + len(counts)  # each may have one
+    assert all(counts)
+    for team in range(20):
+        for number in range(40):
+            judging.forget(ObjectKey(f"team-{team}", f"app-{number}"))
+    assert sum(held("team-19", number) for number in range(40)) == 15

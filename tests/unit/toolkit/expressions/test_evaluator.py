@@ -9,6 +9,8 @@ import pytest
 from toolkit.expressions import evaluator, expression
 from toolkit.expressions.evaluator import Case, Evaluator, Step
 from toolkit.expressions.expression import BudgetError, Expression, InvalidError, Outcome
+from toolkit.native import calls
+from toolkit.native.pool import WorkerMemoryError, WorkerStuckError
 
 READY = "status.conditions.filter(e, e.type == 'Ready').all(e, e.status == 'True')"
 ENTRIES = [f"c{number}" for number in range(310)]
@@ -247,3 +249,63 @@ def test_more_expressions_than_are_compiled_are_refused() -> None:
         expression.require_few(["true"] * 257)
     with pytest.raises(InvalidError, match="use fewer"):
         expression.require_few(["x" * 4000] * 17)
+
+
+@pytest.mark.parametrize("text", ["size(x) == 3", "x.all(a, x.all(b, a == b || a != b))"])
+async def test_what_was_checked_can_be_evaluated_many_times(own: Evaluator, text: str) -> None:
+    """The process of a controller checks an expression first, and evaluates it then."""
+    assert await own.problems("team", [Expression(text=text)]) == ("",)
+
+    for _ in range(3):
+        assert await holds(own, text, {"x": [1, 2, 3]})
+
+
+async def test_memory_that_others_have_used_is_not_missing(own: Evaluator) -> None:
+    patterns = " || ".join(rf"'a{n}'.matches('^\\pL{{900}}$')" for n in range(5))
+    assert await own.problems("a", [Expression(text=patterns)]) == ("",)
+
+    given = {"l": ["x" * 1_000_000] * 3, "m": {str(n): n for n in range(100_000)}}
+    for _ in range(3):
+        assert await holds(own, "size(l[0]) > 5", given)
+
+
+async def test_a_worker_that_was_used_is_replaced_when_it_has_too_little_memory(
+    monkeypatch: pytest.MonkeyPatch, own: Evaluator
+) -> None:
+    asked: list[bool] = []
+
+    async def call(*_: object, fresh: bool = False, **__: object) -> Any:
+        asked.append(fresh)
+        if not fresh:
+            raise WorkerMemoryError("used", limit=1, fresh=False)
+        return {"problems": [""], "seconds": 0}
+
+    monkeypatch.setattr(calls, "call", call)
+
+    assert await own.problems("team", [Expression(text="true")]) == ("",)
+    assert asked == [False, True]
+
+
+@pytest.mark.parametrize("given_up", [False, True])
+async def test_workers_with_a_share_rest_after_failures_too(
+    monkeypatch: pytest.MonkeyPatch, *, given_up: bool
+) -> None:
+    times = iter([0.0, 10.0, 12.0, 12.0, 20.0, 20.0])
+    slept: list[float] = []
+
+    async def sleep(seconds: float) -> None:
+        slept.append(seconds)
+
+    async def call(*_: object, **__: object) -> Any:
+        if given_up:
+            raise asyncio.CancelledError
+        raise WorkerStuckError("it uses more than 2s of processor time")
+
+    monkeypatch.setattr(calls, "call", call)
+    pool = calls.start(size=1)
+    rests = Evaluator(pool, share=0.2, monotonic=lambda: next(times), sleep=sleep)
+    for _ in range(2):
+        with pytest.raises((BudgetError, asyncio.CancelledError)):
+            await rests.problems("team", [Expression(text="true")])
+
+    assert slept == [0.0, 8.0]
