@@ -84,7 +84,7 @@ def keys(body: bytes) -> Mapping[str, Any]:
     """Return the keys of a JSON Web Key Set (RFC 7517) by their ids.
 
     Only the members of public keys are read. To load a private RSA key, the library computes powers
-    of its numbers: with a modulus of 16,384 bits for 10 s, while no other thread runs (measured).
+    of its numbers: 0.15 s for a modulus of 4,096 bits, while no other thread runs (measured).
 
     Raises:
         RefusedError: the set contains no usable key.
