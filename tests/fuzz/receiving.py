@@ -324,7 +324,7 @@ ROWS: Final[tuple[Row, ...]] = (
             "toolkit/kube/errors.py own",
             "toolkit/kube/informer.py json",
             "toolkit/kube/secrets.py own",
-            "toolkit/kube/transport.py json own",
+            "toolkit/kube/transport.py json",
             "toolkit/policy/origins.py json",
         ),
     ),
