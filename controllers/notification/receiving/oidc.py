@@ -49,6 +49,9 @@ class _Discovery(msgspec.Struct):
     jwks_uri: str
 
 
+_PUBLIC: Final = frozenset({"EC", "OKP", "RSA"})
+
+
 class _PublicKey(msgspec.Struct, omit_defaults=True):
     """The members of a public key (RFC 7517; RFC 7518, section 6; RFC 8037), base64."""
 
@@ -63,9 +66,10 @@ class _PublicKey(msgspec.Struct, omit_defaults=True):
     y: str = ""
 
     @property
-    def is_short(self) -> bool:
-        """Tell whether it is at most as long as an RSA key of 8,192 bits."""
-        return max(map(len, (self.n, self.e, self.x, self.y))) <= _LONGEST_NUMBER
+    def is_usable(self) -> bool:
+        """Tell whether it is a public key, at most as long as an RSA key of 8,192 bits."""
+        longest = max(map(len, (self.n, self.e, self.x, self.y)))
+        return self.kty in _PUBLIC and longest <= _LONGEST_NUMBER
 
 
 class _KeySet(msgspec.Struct):
@@ -91,9 +95,9 @@ def keys(body: bytes) -> Mapping[str, Any]:
     """
     try:
         told = untrusted.load_json(body, _KeySet, size=_LONGEST_KEYS)
-        public = [msgspec.to_builtins(each) for each in told.keys[:_MOST_KEYS] if each.is_short]
+        public = [msgspec.to_builtins(each) for each in told.keys[:_MOST_KEYS] if each.is_usable]
         found = jwt.PyJWKSet.from_dict({"keys": public})
-    except (jwt.PyJWTError, untrusted.UntrustedError, ValueError, TypeError) as exc:
+    except (jwt.PyJWTError, untrusted.UntrustedError, LookupError, ValueError, TypeError) as exc:
         raise RefusedError("the issuer has no keys that can be used", status=503) from exc
     return {str(each.key_id or ""): each for each in found.keys}
 

@@ -51,9 +51,7 @@ async def test_the_namespace_that_a_watch_shows_is_not_pruned(
 ) -> None:
     """A watch saves the read of an object before its deletion."""
     changes = await apply(home(make.namespace))
-    projector = Projector(
-        gvk=NAMESPACE, manager=options.manager, group=KUSTOMIZE_GROUP, rules_of=lambda _: ()
-    )
+    projector = Projector(gvk=NAMESPACE, manager=options.manager, group=KUSTOMIZE_GROUP)
     seen = projector.project(await _live(api, make.namespace))
 
     def find(_: ObjectRef) -> Live:

@@ -278,3 +278,16 @@ def test_key_of_unusual_length_is_left_out() -> None:
     long = {"kty": "RSA", "kid": "b", "n": "_" * 100_001, "e": "AQAB"}
 
     assert oidc.keys(json.dumps({"keys": [long, usual]}).encode()).keys() == {"a"}
+
+
+def test_key_that_is_no_public_key_is_left_out() -> None:
+    shared = {"kty": "oct", "kid": "a", "k": "AA"}
+    public = {"kty": "RSA", "kid": "b", "n": "_" * 683, "e": "AQAB"}
+
+    assert oidc.keys(json.dumps({"keys": [shared, public]}).encode()).keys() == {"b"}
+
+
+@pytest.mark.parametrize("key", [{"kty": "RSA"}, {"kty": "EC", "crv": "P-256"}, {"kty": "OKP"}])
+def test_key_without_its_numbers_is_refused(key: dict[str, str]) -> None:
+    with pytest.raises(RefusedError, match="no keys that can be used"):
+        oidc.keys(json.dumps({"keys": [key]}).encode())
