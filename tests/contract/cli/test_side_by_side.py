@@ -282,7 +282,6 @@ FAILURES = (
     ("create", "kustomization", "new", "--path=./x"),
     ("create", "secret", "git", "s"),
     ("get", "kustomizations", "--no-such-flag"),
-    ("get", "alerts"),
     ("get", "images", "policy", "none"),
     ("delete", "receiver", "none", "--silent"),
     ("reconcile", "image", "repository", "none"),
