@@ -52,7 +52,13 @@ class Wire(transport.Transport):
 
     def __init__(self, cluster: config.ClusterConfig, *, streams: bool) -> None:
         super().__init__(
-            cluster, qps=0, burst=0, timeout=30, max_body=1 << 30, reach=Reach.ANYWHERE
+            cluster,
+            qps=0,
+            burst=0,
+            timeout=30,
+            patience=None,
+            max_body=1 << 30,
+            reach=Reach.ANYWHERE,
         )
         self.asked: list[str] = []
         self._streams = streams

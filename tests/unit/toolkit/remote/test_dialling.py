@@ -38,7 +38,7 @@ METHODS = frozenset({"create_connection", "sock_connect", "connect_ex"})
 KNOWN = {
     # The rule itself,
     "toolkit/remote/dialling.py": {"socket.create_connection"},
-    "toolkit/remote/http/reach.py": {"aiohttp.TCPConnector", "socket.socket"},
+    "toolkit/remote/http/reach.py": {"aiohttp.TCPConnector", "sock_connect", "socket.socket"},
     # who goes by it,
     "apiserver/artifacts/blobs.py": {"aiohttp.ClientSession"},
     "controllers/notification/sending/asking.py": {"asyncio.open_connection"},
