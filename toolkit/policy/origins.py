@@ -37,6 +37,7 @@ _CHOOSING: Final = (
     *("valuesFile", "valuesFiles", "ignoreMissingValuesFiles"),
 )
 """The fields of the spec of a HelmChart that choose its content, besides ``sourceRef``."""
+_UNSET: Final = (None, "", False, [])
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
@@ -85,7 +86,8 @@ def asked(chart: Json) -> str:
     """
     spec = dig(chart, "spec", default={})
     source = [dig(spec, "sourceRef", key) for key in ("kind", "name")]
-    chosen = [spec.get(name) or None for name in _CHOOSING]
+    # An object without fields is not the same as none: ``verify`` has a default for each.
+    chosen = [None if spec.get(name) in _UNSET else spec[name] for name in _CHOOSING]
     text = msgspec.json.encode([source, chosen], order="sorted")
     return hashlib.sha256(text).hexdigest()
 

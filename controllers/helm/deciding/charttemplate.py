@@ -8,6 +8,7 @@ be deleted when the source changes or ``spec.chartRef`` replaces ``spec.chart``.
 from typing import Final
 
 import msgspec
+from msgspec import structs
 
 from controllers.helm.deciding.orders import MANAGER
 from crds import HELM_CHART
@@ -97,17 +98,19 @@ def owner(found: HelmChart) -> ObjectKey:
 def unusable(found: HelmChart, obj: HelmRelease) -> str:
     """Return why the chart of a HelmChart is not the one of ``spec.chart``; empty if it is.
 
-    The spec may have been another one when the artifact was made. The artifact tells what it was
-    made for, unless an earlier version of Penstock made it.
+    The interval does not count, because that of a suspended HelmRelease is not corrected, and it
+    chooses no content. The spec may have been another one when the artifact was made. The
+    artifact tells what it was made for, unless an earlier version of Penstock made it.
     """
     wanted = desired(obj)
     if wanted is None:
         return ""
-    if differs(found, wanted):
+    template = msgspec.convert(wanted, HelmChart)
+    if structs.replace(found.spec, interval=template.spec.interval) != template.spec:
         return "its spec differs from spec.chart of the HelmRelease, and is being corrected"
     stored = found.status.artifact
     made = origins.read(stored.metadata) if stored else ()
-    meant = origins.asked(msgspec.to_builtins(msgspec.convert(wanted, HelmChart)))
+    meant = origins.asked(msgspec.to_builtins(template))
     if made and made[0].asked not in {"", meant}:
         return "its artifact was made for another spec than spec.chart of the HelmRelease"
     return ""

@@ -97,7 +97,6 @@ def test_chart_of_a_template_is_the_one_beside_its_source() -> None:
         {"valuesFile": "values-dev.yaml"},
         {"ignoreMissingValuesFiles": True},
         {"reconcileStrategy": "Revision"},
-        {"interval": "1h"},
         {"suspend": True},
         {"sourceRef": {"kind": "GitRepository", "name": "charts"}},
         {"verify": {"provider": "cosign"}},
@@ -111,6 +110,12 @@ def test_chart_that_others_have_chosen_is_not_used(changed: Json) -> None:
         there.resolve(release(spec=TEMPLATE))
 
     assert caught.value.retry_after == 1.0
+
+
+def test_interval_of_a_chart_chooses_no_content() -> None:
+    there = reader(chart("team", "team-app", {"interval": "1h"}))
+
+    assert there.resolve(release(spec=TEMPLATE)).artifact
 
 
 def test_chart_that_was_made_for_another_spec_is_not_used() -> None:
