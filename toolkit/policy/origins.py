@@ -37,7 +37,7 @@ _CHOOSING: Final = (
     *("valuesFile", "valuesFiles", "ignoreMissingValuesFiles"),
 )
 """The fields of the spec of a HelmChart that choose its content, besides ``sourceRef``."""
-_UNSET: Final = (None, "", False, [])
+_UNSET: Final[tuple[object, ...]] = (None, "", False, [])
 
 
 class Origin(msgspec.Struct, frozen=True, kw_only=True, omit_defaults=True, rename="camel"):
