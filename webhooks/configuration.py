@@ -335,7 +335,7 @@ _PERMISSIONS: Final = (
         names=(CLUSTER_ROLE,),
     ),
     rbac.Rule(groups=("",), resources=("namespaces",), verbs=("get", "list", "watch")),
-    # Policies that cannot be read are told of.
+    # An event reports a policy that cannot be decoded.
     rbac.Rule(groups=("",), resources=("events",), verbs=("create", "patch")),
     # Permissions of requesters are always checked with the API server.
     rbac.Rule(

@@ -238,6 +238,7 @@ def _client(data: bytes) -> object:
 def _entry(data: bytes) -> object:
     """Compare the body of a log entry, as far as it can be read."""
     entry: Any = SimpleNamespace(canonicalized_body=data, kind_version=None)
+    # The text is read before anything of the signature is looked at.
     return transparencylog._check_body(entry, SimpleNamespace())  # type: ignore[arg-type]
 
 

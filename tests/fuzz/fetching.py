@@ -157,10 +157,10 @@ class _Service:
     async def __call__(
         self,
         method: str,  # noqa: ARG002 - of the interface
-        url: str,  # noqa: ARG002
+        url: str,  # noqa: ARG002 - of the interface
         *,
-        body: bytes | None = None,  # noqa: ARG002
-        headers: Mapping[str, str] = {},  # noqa: ARG002
+        body: bytes | None = None,  # noqa: ARG002 - of the interface
+        headers: Mapping[str, str] = {},  # noqa: ARG002 - of the interface
     ) -> Answer:
         return Answer(status=200, body=self._body)
 
@@ -173,8 +173,10 @@ def _service(data: bytes) -> object:
     """Send an event to each type of service, which answers with these bytes."""
     target = {"namespace": "a", "name": "b", "token": "c", "channel": "d", "password": "e"}
     for kind in _HTTP:
+        # The fields of ``target`` are texts, which mypy does not know.
         place = Target(type=kind, address="https://example.com/team/app", **target)  # type: ignore[arg-type]
         try:
+            # A service only calls what it asks with, so it needs no more of ``Asking``.
             asyncio.run(SERVICES[kind](_NOTICE, place, _Service(data)))  # type: ignore[arg-type]
         except PenstockError:
             continue

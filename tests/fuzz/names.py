@@ -158,6 +158,7 @@ def _fetched(data: bytes) -> object:
     """Look at the URL of an artifact as those do that fetch it."""
     artifact = _artifact(data)
     belonging.require_own(artifact, _OWNER)
+    # Of the fetcher, the URL depends on this field alone.
     return Fetcher._url(SimpleNamespace(_host_override=None), artifact)  # type: ignore[arg-type]
 
 

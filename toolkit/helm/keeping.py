@@ -18,7 +18,7 @@ _PLACE: Final = ["api", "v1", "namespaces"]
 
 
 class Keeping:
-    """An identity that cannot delete these namespaces; ``kept`` is told of each that it tried to.
+    """An identity that cannot delete these namespaces; ``kept`` gets each that it tried to delete.
 
     It cannot delete all Namespaces at once either, if there is one to keep.
     """

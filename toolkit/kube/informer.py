@@ -9,7 +9,7 @@ The informer blocks the event loop only while it decodes one network chunk or on
 not retry handlers: they are synchronous, fast, and should not fail. If a handler fails because of
 the content of an object, or an object cannot be decoded, this is logged, and the other objects are
 still handled. The object may belong to a tenant, and would otherwise end the process at each start.
-An object that cannot be decoded is kept as it came, for whoever reports it (``undecoded``).
+An object that cannot be decoded is kept as JSON, so that ``undecoded`` can report it.
 """
 
 import asyncio

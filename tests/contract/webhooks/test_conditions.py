@@ -1,7 +1,7 @@
 """No expression that the API server evaluates for us fails, whatever an object looks like.
 
-An error of one of ``matchConditions`` refuses the write, whoever writes, in the whole cluster. Here
-each shipped condition is registered by itself, for the requests that its plugin is asked about and
+An error in one of the ``matchConditions`` refuses the write, for all users of the cluster. Each
+shipped condition is registered here by itself, for the requests that its plugin is asked about and
 for a kind that takes any content. No process is called, and neither answer refuses: nothing but
 an error does.
 """

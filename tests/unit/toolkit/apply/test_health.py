@@ -225,6 +225,7 @@ def outcomes(*kinds: str) -> list[Outcome]:
     """Return outcomes: of ``true``, ``false``, and others by their kind."""
     bools = {"true": True, "false": False}
     return [
+        # ``kind`` is any other of the kinds of outcomes.
         Outcome(kind="bool", true=bools[kind]) if kind in bools else Outcome(kind=kind)  # type: ignore[arg-type]
         for kind in kinds
     ]
