@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"time"
 )
 
 // CheckRequest asks whether expressions can be evaluated.
@@ -27,14 +26,11 @@ func Check(ctx context.Context, in []byte) ([]byte, error) {
 	if err := json.Unmarshal(in, &request); err != nil {
 		return nil, fmt.Errorf("reading the request: %w", err)
 	}
-	evaluate.Lock()
-	defer evaluate.Unlock()
-	if err := prepare(); err != nil {
+	seconds, end, err := begin(request.ProcessorMs)
+	if err != nil {
 		return nil, err
 	}
-	defer known.tidy()
-	began := processorTime()
-	defer watch(time.Duration(request.ProcessorMs) * time.Millisecond)()
+	defer end()
 	response := CheckResponse{Problems: make([]string, len(request.Expressions))}
 	for i, expression := range request.Expressions {
 		if err := ctx.Err(); err != nil {
@@ -44,6 +40,6 @@ func Check(ctx context.Context, in []byte) ([]byte, error) {
 			response.Problems[i] = err.Error()
 		}
 	}
-	response.Seconds = (processorTime() - began).Seconds()
+	response.Seconds = seconds()
 	return json.Marshal(response)
 }

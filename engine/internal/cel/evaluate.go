@@ -76,6 +76,25 @@ var (
 	})
 )
 
+// begin waits until no other request is worked on, and watches the processor time of this one. seconds
+// returns how much it has used; end must be called.
+func begin(processorMs int64) (seconds func() float64, end func(), err error) {
+	evaluate.Lock()
+	if err := prepare(); err != nil {
+		evaluate.Unlock()
+		return nil, nil, err
+	}
+	began := processorTime()
+	stop := watch(time.Duration(processorMs) * time.Millisecond)
+	seconds = func() float64 { return (processorTime() - began).Seconds() }
+	end = func() {
+		stop()
+		known.tidy()
+		evaluate.Unlock()
+	}
+	return seconds, end, nil
+}
+
 // Evaluate is an operation: a Request becomes a Response. The detail of a failure "InvalidExpression"
 // is, as "index", the number of the expression.
 func Evaluate(ctx context.Context, in []byte) ([]byte, error) {
@@ -83,14 +102,11 @@ func Evaluate(ctx context.Context, in []byte) ([]byte, error) {
 	if err := json.Unmarshal(in, &request); err != nil {
 		return nil, fmt.Errorf("reading the request: %w", err)
 	}
-	evaluate.Lock()
-	defer evaluate.Unlock()
-	if err := prepare(); err != nil {
+	seconds, end, err := begin(request.ProcessorMs)
+	if err != nil {
 		return nil, err
 	}
-	defer known.tidy()
-	began := processorTime()
-	defer watch(time.Duration(request.ProcessorMs) * time.Millisecond)()
+	defer end()
 	known.left = request.Budget
 	response := Response{Cases: make([][]Outcome, len(request.Cases))}
 	shared, err := decoded(request.Shared, request.Doubles)
@@ -103,7 +119,7 @@ func Evaluate(ctx context.Context, in []byte) ([]byte, error) {
 		}
 	}
 	response.Cost = request.Budget - known.left
-	response.Seconds = (processorTime() - began).Seconds()
+	response.Seconds = seconds()
 	return json.Marshal(response)
 }
 

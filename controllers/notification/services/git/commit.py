@@ -72,10 +72,15 @@ def sha(notice: Notice) -> str:
     return ""
 
 
+def reported(notice: Notice) -> str:
+    """Return the commit that gets a state; empty if the notice sets none, such as of progress."""
+    return "" if notice.event.reason == _PROGRESSING else sha(notice)
+
+
 def state(notice: Notice, target: Target) -> State | None:
-    """Return the state to set; None if the notice is not about a commit."""
-    commit, event = sha(notice), notice.event
-    if not commit or event.reason == _PROGRESSING:
+    """Return the state to set; None if the notice sets none."""
+    commit, event = reported(notice), notice.event
+    if not commit:
         return None
     about = event.involved_object
     return State(

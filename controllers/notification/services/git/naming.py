@@ -20,7 +20,7 @@ async def named(evaluates: Evaluates, notice: Notice, target: Target) -> Target:
     Raises:
         UnsuitableError: the expression has no valid id as result, or costs too much.
     """
-    if not target.status_expression or not commit.sha(notice):
+    if not target.status_expression or not commit.reported(notice):
         return target
     expression = Expression(text=target.status_expression, variables=_VARIABLES, result="string")
     namespace, _, name = notice.alert.partition("/")

@@ -1,5 +1,6 @@
 """The id of a commit status: an expression of the Provider gives it, within a budget."""
 
+import msgspec
 import pytest
 
 from controllers.notification.services.git import commit, naming
@@ -53,3 +54,13 @@ async def test_an_event_about_no_commit_evaluates_nothing() -> None:
     given = target("event.metadata.x")
 
     assert await naming.named(NoEvaluator(), event(revision=""), given) == given
+
+
+async def test_an_event_of_progress_evaluates_nothing() -> None:
+    given = target("event.metadata.x")
+    told = event(revision=f"main@sha1:{SHA}")
+    progress = msgspec.structs.replace(told.event, reason="Progressing")
+    notice = msgspec.structs.replace(told, event=progress)
+
+    assert await naming.named(NoEvaluator(), notice, given) == given
+    assert commit.state(notice, given) is None
