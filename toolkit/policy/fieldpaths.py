@@ -1,33 +1,40 @@
-"""Find the objects at a path of a schema, such as ``spec.sourceRefs[]``. Pure."""
+"""Find the values at a path of a schema, such as ``spec.sourceRefs[]``. Pure."""
 
+import functools
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 
-def at(obj: Mapping[str, Any], path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Yield the objects at a path, each with its exact path, such as ``spec.sourceRefs[2]``.
+def values(obj: Any, path: str) -> Iterator[tuple[str, Any]]:
+    """Yield the values at a path of an object, with their exact paths; nothing if it is unset.
 
-    ``[]`` in the path means each element of a list. Other values than objects are left out.
+    ``[]`` in the path means each element of a list.
     """
-    yield from _at(obj, path.split("."), "")
+    found: list[tuple[str, Any]] = [("", obj)]
+    for name, listed in _steps(path):
+        found = [
+            (f"{place}.{name}".lstrip("."), node[name])
+            for place, node in found
+            if isinstance(node, Mapping) and node.get(name) is not None
+        ]
+        if listed:
+            found = [
+                (f"{place}[{number}]", entry)
+                for place, node in found
+                if isinstance(node, list)
+                for number, entry in enumerate(node)
+            ]
+        if not found:
+            return
+    yield from found
 
 
-def _at(
-    node: Mapping[str, Any], parts: list[str], path: str
-) -> Iterator[tuple[str, Mapping[str, Any]]]:
-    name, rest = parts[0], parts[1:]
-    key = name.removesuffix("[]")
-    here = f"{path}.{key}".lstrip(".")
-    value = node.get(key)
-    if name.endswith("[]"):
-        entries = value if isinstance(value, list) else []
-        found = [(f"{here}[{number}]", entry) for number, entry in enumerate(entries)]
-    else:
-        found = [(here, value)]
-    for place, entry in found:
-        if not isinstance(entry, Mapping):
-            continue
-        if rest:
-            yield from _at(entry, rest, place)
-        else:
-            yield place, entry
+@functools.cache
+def _steps(path: str) -> tuple[tuple[str, bool], ...]:
+    """Return the names on a path, and which are of lists; paths are few and our own."""
+    return tuple((part.removesuffix("[]"), part.endswith("[]")) for part in path.split("."))
+
+
+def objects(obj: Any, path: str) -> Iterator[tuple[str, Mapping[str, Any]]]:
+    """Yield the objects among the values at a path."""
+    return ((place, value) for place, value in values(obj, path) if isinstance(value, Mapping))

@@ -271,7 +271,7 @@ def references(obj: Mapping[str, Any], own: str) -> Iterator[Reference]:
     for field in REFERENCES:
         if field.holder != holder.group_kind:
             continue
-        for path, value in fieldpaths.at(obj, field.path):
+        for path, value in fieldpaths.objects(obj, field.path):
             group, kind = field.meant(value)
             namespace = str(value.get("namespace") or own)
             target = ObjectRef(

@@ -186,7 +186,7 @@ def named(obj: Json, own: str) -> Iterator[Named]:
         if field.holder != holder:
             continue
         elsewhere = dig(obj, *field.beside.split(".")) if field.beside else None
-        for path, entry in fieldpaths.at(obj, field.path):
+        for path, entry in fieldpaths.objects(obj, field.path):
             if entry and entry.get("kind", "Secret") == "Secret":
                 yield Named(
                     path=path,

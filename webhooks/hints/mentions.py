@@ -8,7 +8,8 @@ from typing import Any, Final
 from crds import KINDS
 from toolkit.kube.secrets import CONFIG_MAP, SECRET
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, key_of
-from webhooks.validation.rule import Checks, at
+from toolkit.policy import fieldpaths
+from webhooks.validation.rule import Checks
 
 _SERVICE_ACCOUNT: Final = GroupVersionKind("", "v1", "ServiceAccount")
 
@@ -56,7 +57,7 @@ def mentions(checks: Checks[Any], obj: Json) -> Iterator[Mention]:
     if not own:
         return
     for named in checks.names:
-        for field, value in at(obj, named.path):
+        for field, value in fieldpaths.values(obj, named.path):
             reference = value if isinstance(value, dict) else {"name": value}
             kind = str(reference.get("kind") or named.kind)
             known = CORE.get(kind) or OURS.get(kind)

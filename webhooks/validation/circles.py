@@ -14,8 +14,8 @@ from typing import Any, Final
 import msgspec
 
 from toolkit.objects import Json, ObjectKey, key_of
-from toolkit.policy import cycles
-from webhooks.validation.rule import Fault, Rule, at
+from toolkit.policy import cycles, fieldpaths
+from webhooks.validation.rule import Fault, Rule
 
 WAITS: Final = ("spec.dependsOn[]", "spec.include[].repository")
 _BUILT_FROM: Final = (
@@ -146,7 +146,7 @@ def _named(obj: Json) -> Iterator[tuple[str, Waiter]]:
     """Yield the dependencies of an object; a reference without kind is to the same kind."""
     namespace, kind = key_of(obj).namespace, obj.get("kind")
     for path in WAITS:
-        for place, reference in at(obj, path):
+        for place, reference in fieldpaths.values(obj, path):
             name = str(reference.get("name") or "")
             key = ObjectKey(str(reference.get("namespace") or namespace), name)
             yield place, Waiter(str(reference.get("kind") or kind or ""), key)

@@ -12,7 +12,7 @@ from toolkit.errors import PenstockError, StalledError
 from toolkit.expressions import expression as expressions
 from toolkit.expressions.expression import Expression
 from toolkit.objects import Json, dig
-from webhooks.validation import rule as rules
+from toolkit.policy import fieldpaths
 from webhooks.validation.rule import Fault, Judged, Judges, Rule, WithSpec
 
 Make = Callable[[str], Expression]
@@ -73,7 +73,7 @@ async def _find(
 
 def _texts(fields: Mapping[str, Make], obj: Json) -> Iterator[tuple[str, Expression]]:
     for path, make in fields.items():
-        for field, text in rules.at(obj, path):
+        for field, text in fieldpaths.values(obj, path):
             if isinstance(text, str) and (text or path.endswith(".current")):
                 yield field, make(text)
 

@@ -5,7 +5,6 @@ work but are probably mistakes get a warning. Rules are pure and fast, and parse
 same code as reconcilers.
 """
 
-import functools
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any, Final, Generic, Protocol, TypeVar
@@ -145,33 +144,6 @@ def when(condition: object, field: str, why: str, value: str = "") -> Iterator[F
     """Yield a fault if the condition is true."""
     if condition:
         yield Fault(field, why, value)
-
-
-def at(obj: Any, path: str) -> Iterator[tuple[str, Any]]:
-    """Yield the values at a path of an object, with their exact paths; nothing if it is unset."""
-    found: list[tuple[str, Any]] = [("", obj)]
-    for name, listed in _steps(path):
-        found = [
-            (f"{place}.{name}".lstrip("."), node[name])
-            for place, node in found
-            if isinstance(node, dict) and node.get(name) is not None
-        ]
-        if listed:
-            found = [
-                (f"{place}[{number}]", entry)
-                for place, node in found
-                if isinstance(node, list)
-                for number, entry in enumerate(node)
-            ]
-        if not found:
-            return
-    yield from found
-
-
-@functools.cache
-def _steps(path: str) -> tuple[tuple[str, bool], ...]:
-    """Return the names on a path, and which are of lists; paths are few and our own."""
-    return tuple((part.removesuffix("[]"), part.endswith("[]")) for part in path.split("."))
 
 
 def few(field: str, given: Sequence[object], most: int) -> Iterator[Fault]:

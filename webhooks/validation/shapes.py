@@ -9,8 +9,9 @@ from typing import Any, Final
 
 from toolkit import regexp
 from toolkit.objects import Json
+from toolkit.policy import fieldpaths
 from webhooks.validation import naming, patterns
-from webhooks.validation.rule import Checks, Fault, Find, Named, Rule, at
+from webhooks.validation.rule import Checks, Fault, Find, Named, Rule
 
 _MOST: Final = 1000
 """Patterns of one object that are compiled."""
@@ -54,7 +55,7 @@ def rules(checks: Checks[Any]) -> tuple[Rule[Json], ...]:
 
 def named(obj: Json, where: Named) -> Iterator[tuple[str, str]]:
     """Yield each name at a place, with its exact path."""
-    for place, value in at(obj, where.path):
+    for place, value in fieldpaths.values(obj, where.path):
         if isinstance(value, str):
             yield place, value
         elif isinstance(value, dict):
@@ -75,7 +76,7 @@ def _names(names: tuple[Named, ...]) -> Find[Json]:
 def _namespaces(paths: tuple[str, ...]) -> Find[Json]:
     def find(obj: Json) -> Iterator[Fault]:
         for path in paths:
-            for place, name in at(obj, path):
+            for place, name in fieldpaths.values(obj, path):
                 if name and (why := naming.namespace_name(str(name))):
                     yield Fault(place, why, str(name))
 
@@ -98,7 +99,7 @@ def _patterns(paths: tuple[str, ...]) -> Find[Json]:
     def find(obj: Json) -> Iterator[Fault]:
         size = 0
         for path in paths:
-            found = list(at(obj, path))
+            found = list(fieldpaths.values(obj, path))
             if _is_list(path) and len(found) > regexp.MOST:
                 why = f"it has {len(found)} patterns, which is more than {regexp.MOST}"
                 yield Fault(path.removesuffix("[]"), why)
@@ -117,12 +118,12 @@ def _patterns(paths: tuple[str, ...]) -> Find[Json]:
 def _selectors(paths: tuple[str, ...]) -> Find[Json]:
     def find(obj: Json) -> Iterator[Fault]:
         for path in paths:
-            for place, selector in at(obj, path):
+            for place, selector in fieldpaths.values(obj, path):
                 if isinstance(selector, dict):
                     yield from naming.labels(
                         f"{place}.matchLabels", selector.get("matchLabels") or {}
                     )
-            for place, entry in at(obj, f"{path}.matchExpressions[]"):
+            for place, entry in fieldpaths.values(obj, f"{path}.matchExpressions[]"):
                 if why := naming.label_key(str(entry.get("key") or "")):
                     yield Fault(f"{place}.key", why, str(entry.get("key") or ""))
                 for value in entry.get("values") or ():
