@@ -9,6 +9,7 @@ from typing import Any, Final
 
 from cli import status
 from crds import HELM_CHART, HELM_RELEASE, IMAGE_POLICY, IMAGE_REPOSITORY
+from crds.helm import chart_name
 from crds.kind import Kind
 from toolkit.objects import Json, ObjectKey, dig, key_of
 
@@ -54,5 +55,5 @@ def _chart(obj: Json) -> Iterator[Json]:
         yield {
             "kind": HELM_CHART.kind,
             "namespace": dig(template, "sourceRef", "namespace"),
-            "name": f"{own.namespace}-{own.name}",
+            "name": chart_name(namespace=own.namespace, name=own.name),
         }

@@ -20,7 +20,16 @@ GROUP: Final = "helm.toolkit.fluxcd.io"
 MAX_HISTORY: Final = 5
 """Records of a release that Helm keeps where maxHistory is not set."""
 
+OWNER_NAME: Final = f"{GROUP}/name"
+OWNER_NAMESPACE: Final = f"{GROUP}/namespace"
+"""Labels of a HelmChart that a HelmRelease has made: they name the HelmRelease, as in Flux."""
+
 _TIMEOUT: Final = "5m"
+
+
+def chart_name(*, namespace: str, name: str) -> str:
+    """Return the name of the HelmChart that a HelmRelease makes, as in Flux."""
+    return f"{namespace}-{name}"
 
 
 class SameSpec(meta.ApiStruct, frozen=True, kw_only=True):

@@ -25,6 +25,7 @@ from crds import (
     KUSTOMIZATION,
     OCI_REPOSITORY,
 )
+from crds.helm import chart_name
 from crds.helm_parts import ChartReference, ChartTemplate
 from crds.kustomize import MountedSourceReference, SourceReference
 from crds.meta import Artifact, ObjectMeta
@@ -103,12 +104,16 @@ class _HelmRelease(msgspec.Struct, frozen=True):
     def sources(self) -> Iterator[tuple[str, str, ObjectKey]]:
         """Yield kind and place of the chart: of the HelmChart that is made for it, if it has one.
 
-        Its namespace and name are the controller's (``controllers.helm.charttemplate``).
+        Its namespace is the controller's (``controllers.helm.deciding.charttemplate``).
         """
         own = self.metadata
         if template := self.spec.chart:
             namespace = template.spec.source_ref.namespace or own.namespace
-            yield "", HELM_CHART.kind, ObjectKey(namespace, f"{own.namespace}-{own.name}")
+            yield (
+                "",
+                HELM_CHART.kind,
+                ObjectKey(namespace, chart_name(namespace=own.namespace, name=own.name)),
+            )
         elif ref := self.spec.chart_ref:
             yield "", ref.kind, ObjectKey(ref.namespace or own.namespace, ref.name)
 

@@ -14,17 +14,13 @@ from collections import OrderedDict
 from typing import Final, Protocol
 
 from crds import HELM_RELEASE
-from crds.helm import GROUP
+from crds.helm import OWNER_NAME, OWNER_NAMESPACE, chart_name
 from crds.source_helm import HelmChart
 from toolkit.errors import TransientError
 from toolkit.kube.errors import NoMatchError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
 
 REASON: Final = "OwnerNotFound"
-
-NAME: Final = f"{GROUP}/name"
-NAMESPACE: Final = f"{GROUP}/namespace"
-"""Labels of a HelmChart that a HelmRelease has created: they name the HelmRelease."""
 
 _KIND: Final = GroupVersionKind(*HELM_RELEASE.gvk)
 _REMEMBERED: Final = 16_384
@@ -53,9 +49,11 @@ class Charging:
                 or does not want this HelmChart; or the API server does not answer.
         """
         meta = obj.metadata
-        owner = ObjectKey(meta.labels.get(NAMESPACE, ""), meta.labels.get(NAME, ""))
+        owner = ObjectKey(meta.labels.get(OWNER_NAMESPACE, ""), meta.labels.get(OWNER_NAME, ""))
         # Only the helm-controller names a HelmChart so. A copy under another name is its author's.
-        made = owner.namespace and meta.name == f"{owner.namespace}-{owner.name}"
+        made = owner.namespace and meta.name == chart_name(
+            namespace=owner.namespace, name=owner.name
+        )
         if not made or owner.namespace == meta.namespace:
             return meta.namespace
         known = (meta.uid, meta.generation, owner)
@@ -87,6 +85,6 @@ def _unwanted(chart: ObjectKey, owner: ObjectKey, why: str) -> TransientError:
     return TransientError(
         f"HelmRelease '{owner}', which the labels of HelmChart '{chart}' name as its owner, {why}, "
         "so there is no namespace to charge for what is stored: delete the HelmChart, or remove "
-        f"its labels '{NAME}' and '{NAMESPACE}' to charge its own namespace",
+        f"its labels '{OWNER_NAME}' and '{OWNER_NAMESPACE}' to charge its own namespace",
         reason=REASON,
     )

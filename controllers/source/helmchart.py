@@ -23,7 +23,7 @@ import msgspec
 from controllers.access.registries import in_time
 from controllers.source import signatures
 from controllers.source.beginnings import of_chart
-from controllers.source.charging import NAME, Charging
+from controllers.source.charging import Charging
 from controllers.source.chartdependencies import Dependencies
 from controllers.source.charts import (
     InArtifact,
@@ -38,6 +38,7 @@ from controllers.source.charts import (
 from controllers.source.replacement import replacing
 from controllers.source.signatures import Policy, Verify
 from controllers.source.source import Fetched, File, Scratch, Upstream
+from crds.helm import OWNER_NAME
 from crds.kind import Kind
 from crds.meta import Artifact
 from crds.source_helm import HelmChart, HelmRepository
@@ -229,7 +230,7 @@ def held(obj: HelmChart) -> bool:
     With the finalizer, the HelmChart exists until its artifacts are deleted. HelmCharts of
     HelmReleases get none, because each would cost the deletion of the HelmRelease a write.
     """
-    return NAME not in obj.metadata.labels
+    return OWNER_NAME not in obj.metadata.labels
 
 
 def _metadata(obj: HelmChart, located: Located) -> str:

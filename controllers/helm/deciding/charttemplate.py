@@ -5,22 +5,17 @@ HelmRelease, and its labels name the owner. ``status.helmChart`` names the HelmC
 be deleted when the source changes or ``spec.chartRef`` replaces ``spec.chart``.
 """
 
-from typing import Final
-
 import msgspec
 from msgspec import structs
 
 from controllers.helm.deciding.orders import MANAGER
 from crds import HELM_CHART
-from crds.helm import GROUP, HelmRelease
+from crds.helm import OWNER_NAME, OWNER_NAMESPACE, HelmRelease, chart_name
 from crds.helm_parts import ChartTemplate
 from crds.source_helm import HelmChart
 from toolkit.errors import AccessDeniedError
 from toolkit.objects import Json, ObjectKey, dig
 from toolkit.policy import origins
-
-OWNER_NAME: Final = f"{GROUP}/name"
-OWNER_NAMESPACE: Final = f"{GROUP}/namespace"
 
 
 def key(obj: HelmRelease) -> ObjectKey | None:
@@ -156,7 +151,7 @@ def _owner(live: Json) -> tuple[str | None, str | None]:
 
 
 def _name(obj: HelmRelease) -> str:
-    return f"{obj.metadata.namespace}-{obj.metadata.name}"
+    return chart_name(namespace=obj.metadata.namespace, name=obj.metadata.name)
 
 
 def _key(live: Json) -> ObjectKey:
