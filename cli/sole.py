@@ -12,7 +12,6 @@ that was killed starts again at once.
 
 import asyncio
 import contextlib
-import datetime as dt
 import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
@@ -22,6 +21,7 @@ from typing import Final
 
 from cli import errors
 from toolkit.kube import errors as kube_errors
+from toolkit.kube import leaderelection
 from toolkit.kube.client import Client
 from toolkit.kube.leaderelection import LEASE
 from toolkit.objects import GroupVersionKind, Json, dig, key_of, ref_of
@@ -161,14 +161,10 @@ class _Claim:
             "spec": {
                 "holderIdentity": name,
                 "leaseDurationSeconds": max(round(self._timing.duration), 1),
-                "renewTime": dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ"),
+                "renewTime": leaderelection.timestamp(),
             },
         }
-        if not lease["metadata"].get("resourceVersion"):
-            self._lease = await self._api.create(lease)
-            return
-        path = (await self._api.mapper.resource(LEASE)).path(NAME, self._namespace)
-        self._lease = await self._api.request("PUT", path, body=lease)
+        self._lease = await leaderelection.write(self._api, lease)
 
 
 async def _changes(api: Client, lease: Json, report: Callable[[str], None]) -> bool:

@@ -16,7 +16,7 @@ from typing import Final
 from toolkit import telemetry
 from toolkit.kube import errors
 from toolkit.kube.client import Client
-from toolkit.objects import GroupVersionKind, Json
+from toolkit.objects import GroupVersionKind, Json, key_of
 
 logger = logging.getLogger(__name__)
 
@@ -99,7 +99,7 @@ class Elector:
                 await self._look()
             if self._held_by_other():
                 return False
-            self._lease = await self._write(self._wanted())
+            self._lease = await write(self._client, self._wanted())
         except (errors.ConflictError, errors.AlreadyExistsError, errors.NotFoundError):
             self._lease = {}
             return False
@@ -118,13 +118,6 @@ class Elector:
             self._seen = _now()
         self._lease = lease
 
-    async def _write(self, lease: Json) -> Json:
-        if not lease["metadata"].get("resourceVersion"):
-            return await self._client.create(lease)
-        resource = await self._client.mapper.resource(LEASE)
-        path = resource.path(self._name, self._namespace)
-        return await self._client.request("PUT", path, body=lease)
-
     async def _release(self) -> None:
         """Give the lease up, so that a successor need not wait for its end."""
         try:
@@ -142,7 +135,7 @@ class Elector:
             return True
         spec = {**self._lease["spec"], "holderIdentity": "", "leaseDurationSeconds": 1}
         try:
-            await self._write({**self._lease, "spec": {**spec, "renewTime": _timestamp()}})
+            await write(self._client, {**self._lease, "spec": {**spec, "renewTime": timestamp()}})
         except errors.ConflictError:
             return False
         return True
@@ -158,8 +151,8 @@ class Elector:
             "spec": {
                 "holderIdentity": self._identity,
                 "leaseDurationSeconds": round(self._timing.lease_duration),
-                "acquireTime": old.get("acquireTime") if mine else _timestamp(),
-                "renewTime": _timestamp(),
+                "acquireTime": old.get("acquireTime") if mine else timestamp(),
+                "renewTime": timestamp(),
                 "leaseTransitions": int(old.get("leaseTransitions") or 0)
                 + (old != {} and not mine),
             },
@@ -179,7 +172,20 @@ class Elector:
         return {"lease": f"{self._namespace}/{self._name}", "identity": self._identity}
 
 
-def _timestamp() -> str:
+async def write(client: Client, lease: Json) -> Json:
+    """Create a Lease, or replace the version that was read, and return it.
+
+    Raises:
+        AlreadyExistsError, ConflictError, NotFoundError: somebody else was faster.
+    """
+    if not lease["metadata"].get("resourceVersion"):
+        return await client.create(lease)
+    key = key_of(lease)
+    path = (await client.mapper.resource(LEASE)).path(key.name, key.namespace)
+    return await client.request("PUT", path, body=lease)
+
+
+def timestamp() -> str:
     """Return now as a ``MicroTime``: RFC 3339 in UTC with six digits."""
     return dt.datetime.now(dt.UTC).strftime("%Y-%m-%dT%H:%M:%S.%fZ")
 
