@@ -12,6 +12,7 @@ from typing import Final
 from cli.chart import builds, holes, merging, templates, values
 from cli.chart.builds import Way
 from cli.chart.merging import Condition
+from cli.installing import inspection
 from crds import generate, written
 from toolkit.errors import StalledError
 from toolkit.objects import Json
@@ -56,7 +57,7 @@ description: GitOps for Kubernetes that checks every change at the API server
 type: application
 version: {version}
 appVersion: v{version}
-kubeVersion: ">=1.33.0-0"
+kubeVersion: ">={".".join(map(str, inspection.OLDEST))}.0-0"
 """
     )
 
