@@ -13,6 +13,7 @@ N ?= 200
 PART ?= kustomizations
 KEEP ?=
 ONLY ?=
+WRITE ?=
 PYTEST = $(BIN)/python -m pytest
 QUICK_PATH := tests/e2e/test_main_job.py
 PYTEST_ARGS ?=
@@ -20,7 +21,7 @@ WORKERS ?= 3
 
 NODE_PACKAGES := containerd runc containernetworking-plugins iptables iproute2 util-linux
 
-.PHONY: help nodepackages dev engine controlplane demo up test quick test-slow mutants testtools unit loopback contract conformance e2e check generate lock bench image wheel clean
+.PHONY: help nodepackages dev engine controlplane demo up test quick test-slow mutants testtools docs unit loopback contract conformance e2e check generate lock bench image wheel clean
 
 help: ## List the commands
 	@grep -hE '^[a-z0-9]+:.*## ' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "  make %-14s %s\n", $$1, $$2}'
@@ -110,6 +111,9 @@ controlplane: dev ## Build the embedded control plane (cached by version)
 
 testtools: dev ## Build the servers and tools that tests run (cached by their pins)
 	@$(BIN)/python -m tests.tools.programs
+
+docs: dev engine controlplane ## Compare outputs in documents with real runs (make docs WRITE=1 rewrites them)
+	@$(BIN)/python -m tests.docs.outputs $(if $(WRITE),write)
 
 lock: dev ## Pin Python, Go and Debian packages by hash in requirements/*.txt
 	@for name in bootstrap runtime dev go; do \

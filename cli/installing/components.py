@@ -19,6 +19,11 @@ NAMES: Final = (
 )
 """Components besides the base, in the order of an overlay, because some change others."""
 
+NEEDS: Final[Mapping[str, str]] = MappingProxyType(
+    {"monitoring.coreos.com": "monitoring", "cert-manager.io": "cert-manager"}
+)
+"""API groups of operators, each with the component that has objects of it."""
+
 OF_FLUX: Final[Mapping[str, str]] = MappingProxyType(
     {
         "source-controller": "source-controller",

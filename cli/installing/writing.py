@@ -10,14 +10,14 @@ from collections.abc import Iterable, Sequence
 from typing import Final
 
 from cli import errors, progress, session, sole, watching
-from cli.installing import flux, manifests, readiness
+from cli.installing import components, flux, manifests, readiness
 from cli.installing.cluster import DEPLOYMENT, POD, listed
 from cli.stack import install
 from toolkit.apply import order
 from toolkit.apply.health import Status
 from toolkit.kube.client import Client
-from toolkit.kube.errors import NotFoundError
-from toolkit.objects import Json, ObjectKey, ObjectRef, dig, key_of, ref_of
+from toolkit.kube.errors import NoMatchError, NotFoundError
+from toolkit.objects import Json, ObjectKey, ObjectRef, dig, gvk_of, key_of, ref_of
 
 _GIT: Final = ("kustomize.toolkit.fluxcd.io/name", "kustomize.toolkit.fluxcd.io/namespace")
 _SHOWN: Final = 3
@@ -80,8 +80,10 @@ async def write(opened: session.Session, objects: Sequence[Json]) -> None:
     Raises:
         ApiError: an object was refused.
         DeadlineError: a CRD was not served in time.
+        UsageError: a component needs kinds that the cluster does not serve.
     """
     api, namespace = opened.api, opened.namespace
+    await _require_served(api, objects)
     fresh = await install.is_fresh(api, namespace)
     for stage in order.stages(objects):
         progress.action(f"applying {len(stage.objects)} {stage.name}")
@@ -96,6 +98,25 @@ async def write(opened: session.Session, objects: Sequence[Json]) -> None:
             await install.grant(api, {namespace, install.SHARED})
     progress.success(f"{len(objects)} objects applied")
     await _prune(api, objects)
+
+
+async def _require_served(api: Client, objects: Sequence[Json]) -> None:
+    """Require the kinds of others before the first write, so that nothing is left half installed.
+
+    Raises:
+        UsageError: the cluster does not serve one.
+    """
+    for group, component in components.NEEDS.items():
+        kinds = sorted({gvk_of(each) for each in objects if gvk_of(each).group == group})
+        for gvk in kinds:
+            try:
+                await api.mapper.resource(gvk)
+            except NoMatchError as exc:
+                raise errors.UsageError(
+                    f"component '{component}' needs {' and '.join(each.kind for each in kinds)} of "
+                    f"{gvk.api_version}, which the cluster does not serve: install the operator "
+                    "that defines them first, or leave the component out"
+                ) from exc
 
 
 async def ready(opened: session.Session, objects: Iterable[Json]) -> None:

@@ -143,6 +143,23 @@ PULLED = (
 )
 
 
+@pytest.mark.parametrize(
+    ("component", "kinds"),
+    [
+        ("monitoring", "PrometheusRule and ServiceMonitor of monitoring.coreos.com/v1"),
+        ("cert-manager", "Certificate and Issuer of cert-manager.io/v1"),
+    ],
+)
+def test_a_component_whose_kinds_are_not_served_is_refused_before_the_first_write(
+    penstock: Penstock, asked: Administrator, component: str, kinds: str
+) -> None:
+    told = penstock("install", "--components", component)
+
+    assert told.code == 1
+    assert f"component '{component}' needs {kinds}, which the cluster does not serve" in told.err
+    assert names(asked, DEFINITIONS) == set()
+
+
 def test_an_installation_becomes_ready_and_is_found_well(
     penstock: Penstock, asked: Administrator
 ) -> None:
