@@ -51,7 +51,7 @@ class Provenance:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._client = services.client
-        self._policies = services.watch(protection.POLICY, decode=protection.decode)
+        self._policies = protection.policies(services)
         self._namespaces = Namespaces(services)
         self._standings = Standings(services, after=protection.POLICY)
 

@@ -53,7 +53,7 @@ from toolkit.kube.secrets import Secrets
 from toolkit.native import calls, cores
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import GroupVersionKind, ObjectKey
-from toolkit.policy import references
+from toolkit.policy import references, unreadable
 from toolkit.policy.grants import Grants
 from toolkit.remote.git import git
 from toolkit.remote.git.git import GitClient
@@ -191,6 +191,7 @@ async def start(manager: Manager, options: Options) -> None:
         manager.client,
         GroupVersionKind(*IMAGE_VERIFICATION_POLICY.gvk),
         decode=msgspec.json.Decoder(ImageVerificationPolicy).decode,
+        stand_in=unreadable.image_policy,
     )
     manager.add_informer(demanded)
     trusted = _Trusted(

@@ -23,7 +23,7 @@ from crds.policy_provenance import (
 )
 from toolkit.kube import impersonation
 from toolkit.objects import Json, ObjectRef, dig
-from toolkit.policy import allowedorigins, origins, selectors
+from toolkit.policy import allowedorigins, origins, selectors, unreadable
 from toolkit.policy.attempts import Attempt
 from toolkit.policy.claims import APPLIERS, Claims, Part, Standing
 
@@ -121,7 +121,7 @@ def selects(policy: ProvenancePolicy, group: str | None, resource: str) -> bool:
 
 def unproven(policies: Iterable[ProvenancePolicy], why: str) -> tuple[Violation, ...]:
     """Return violations of all these policies, for a write without valid claims."""
-    return tuple(_violation(policy, why) for policy in policies)
+    return tuple(_violation(policy, unreadable.why(policy) or why) for policy in policies)
 
 
 def judge(
@@ -135,7 +135,7 @@ def judge(
     return tuple(
         _violation(policy, why)
         for policy in policies
-        if (why := _missing(policy.spec.origins, claims, standing))
+        if (why := unreadable.why(policy) or _missing(policy.spec.origins, claims, standing))
     )
 
 

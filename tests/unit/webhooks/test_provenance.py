@@ -481,3 +481,17 @@ def test_an_annotation_that_breaks_nothing_is_refused(world: World, text: str) -
 
 def test_a_namespace_that_no_policy_holds_in_is_left_alone(world: World) -> None:
     assert namespaces(world, space({}), space({"a": "b"})) == Answer()
+
+
+def test_a_policy_that_cannot_be_read_admits_nothing() -> None:
+    world = World()
+    world.put(space(), policy(origins=[{"source": 1}]), source(), kustomization())
+
+    by_hand = world.deny(deployment())
+    applied = world.deny(deployment(), user=USER, extra=extras())
+
+    for denied in (by_hand, applied):
+        assert "the policy cannot be read, so nothing satisfies it" in str(denied)
+        assert "(ProvenancePolicy 'production')" in str(denied)
+    world.put(policy())
+    assert world.admit(deployment(), user=USER, extra=extras()) == Answer()
