@@ -124,6 +124,20 @@ def test_true_claims_are_admitted_without_a_request(world: World) -> None:
 RELEASED = {"applier": "HelmRelease/shop/web", "revision": "1.0.0"}
 
 
+def test_a_release_stands_behind_the_chart_that_its_status_names(world: World) -> None:
+    other = "helmrelease.shop.web"
+    user = "system:serviceaccount:penstock-system:helm-applier"
+    world.put(release() | {"status": {"helmChart": f"shop/{other}"}}, chart("shop-web"))
+    world.put(chart(other))
+
+    theirs, ours = (
+        extras(**(RELEASED | {"source": f"HelmChart/shop/{name}"})) for name in ("shop-web", other)
+    )
+
+    assert "is not built from" in str(world.deny(deployment(), user=user, extra=theirs))
+    assert world.admit(deployment(), user=user, extra=ours) == Answer()
+
+
 @pytest.mark.parametrize(
     ("spec", "source", "account"),
     [
