@@ -43,8 +43,8 @@ _BY_LOGIN: Final = (
     (
         re.compile(r"(?:.*\.)?git-codecommit(?:-fips)?\..*", re.DOTALL),
         (
-            "AWS CodeCommit chooses the repository by the account that signs in, so the URL does not"
-            " tell which it is; use SSH, with the ID of the key as the user"
+            "AWS CodeCommit chooses the repository by the account that signs in, so the URL does"
+            " not tell which it is; use SSH, with the ID of the key as the user"
         ),
     ),
 )
