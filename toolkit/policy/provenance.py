@@ -25,7 +25,7 @@ from toolkit.kube import impersonation
 from toolkit.objects import Json, ObjectRef, dig
 from toolkit.policy import allowedorigins, origins, selectors, unreadable
 from toolkit.policy.attempts import Attempt
-from toolkit.policy.claims import APPLIERS, Claims, Part, Standing
+from toolkit.policy.claims import APPLIERS, MANAGERS, Claims, Part, Standing
 
 LABEL: Final = "policy.penstock.dev/provenance"
 """On a Namespace: the API server sends its writes to the webhook; selectors read the value."""
@@ -170,6 +170,25 @@ def owners_of(obj: Json | None) -> tuple[ObjectRef, ...]:
         ObjectRef(kind, namespace, name)
         for kind, namespace, name in found
         if isinstance(namespace, str) and isinstance(name, str) and namespace and name
+    )
+
+
+def appliers_of(obj: Json | None) -> tuple[ObjectRef, ...]:
+    """Return the appliers that have set the labels by which they own an object.
+
+    A label alone proves nothing. The labels of Pods come from a template, and those of what an
+    operator makes from its object, so they may name the applier of somebody else.
+    """
+    entries = dig(obj or {}, "metadata", "managedFields", default=[])
+    return tuple(
+        owner
+        for owner in owners_of(obj)
+        if any(
+            entry.get("manager") == MANAGERS[owner.gvk.kind]
+            and f"f:{owner.gvk.group}/name"
+            in dig(entry, "fieldsV1", "f:metadata", "f:labels", default={})
+            for entry in entries
+        )
     )
 
 

@@ -91,7 +91,7 @@ def _finding(obj: Json, policy: SourcePolicy) -> Finding | None:
     """Return why no entry of a policy allows an object; None if one does."""
     kind = str(obj.get("kind") or "")
     if why := unreadable.why(policy):
-        return Finding("spec", why)
+        return Finding("spec", why, origins.url_of(obj))
     entries = [entry for entry in policy.spec.sources if entry.kind == kind]
     if not entries:
         why = _of_other_kind(kind, policy)

@@ -356,13 +356,45 @@ def test_the_home_of_a_pod_is_found_over_its_controllers(world: World) -> None:
     pod = controlled("Pod", "web-1-x", "ReplicaSet", "u-ReplicaSet")
     world.stored(
         controlled("ReplicaSet", "web-1", "Deployment", "u-d"),
-        deployment(metadata={"uid": "u-d", "labels": OWNER}),
+        deployment(metadata={"uid": "u-d", "labels": OWNER, "managedFields": APPLIED}),
     )
 
     said = str(world.deny({**pod, "spec": {"changed": True}}, old=pod))
 
     assert "it is applied by Kustomization/shop/web from GitRepository/shop/fleet" in said
     assert "(https://git.example/fleet), change it there" in said
+
+
+APPLIED = [
+    {
+        "manager": "kustomize-controller",
+        "operation": "Apply",
+        "fieldsV1": {"f:metadata": {"f:labels": {"f:kustomize.toolkit.fluxcd.io/name": {}}}},
+    }
+]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [],
+        [{**APPLIED[0], "manager": "cert-manager"}],
+        [{**APPLIED[0], "manager": "helm-controller"}],
+        [{**APPLIED[0], "fieldsV1": {"f:spec": {}}}],
+    ],
+    ids=["a pod of a template", "an operator", "another applier", "other fields"],
+)
+def test_labels_that_their_applier_has_not_set_reveal_nothing(
+    world: World, fields: list[Json]
+) -> None:
+    """The labels of a Pod's template and of an operator's Secret are of the tenant's choice."""
+    obj = deployment(metadata={"labels": OWNER, "managedFields": fields})
+
+    said = str(world.deny({**obj, "spec": {"changed": True}}, old=obj))
+
+    assert "may not be changed by 'alice'" in said
+    assert "git.example" not in said
+    assert "Kustomization/shop/web" not in said
 
 
 def test_labels_of_a_new_object_reveal_nothing(world: World) -> None:

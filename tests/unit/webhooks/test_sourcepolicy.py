@@ -197,3 +197,5 @@ def test_a_policy_that_cannot_be_read_allows_no_source() -> None:
     assert "the policy cannot be read, so nothing satisfies it: spec.sources[0].kind" in str(denied)
     assert "(SourcePolicy 'tenants')" in str(denied)
     assert judged(source(where=SYSTEM), policies=(later,)) == Answer()
+    assert isinstance(judged(source(BAD), source(), policies=(later,)), DeniedError)
+    assert judged(source(suspend=True), source(), policies=(later,)) == Answer()
