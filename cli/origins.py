@@ -55,5 +55,9 @@ def _chart(obj: Json) -> Iterator[Json]:
         yield {
             "kind": HELM_CHART.kind,
             "namespace": dig(template, "sourceRef", "namespace"),
-            "name": chart_name(namespace=own.namespace, name=own.name),
+            "name": chart_name(
+                namespace=own.namespace,
+                name=own.name,
+                told=dig(obj, "status", "helmChart", default=""),
+            ),
         }

@@ -21,7 +21,7 @@ from toolkit.kube.options import Options
 from toolkit.kube.rbac import Rule
 from toolkit.kube.reconciliation import Reconciliation
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef, ref_of
-from toolkit.policy import references, remedies
+from toolkit.policy import references, remedies, unreadable
 from toolkit.policy.grants import Grants, Permission
 from toolkit.policy.references import HOLDERS, References
 
@@ -48,6 +48,7 @@ def follow(manager: Manager, options: Options) -> Grants:
         manager.client,
         _KIND,
         decode=msgspec.json.Decoder(ReferenceGrant).decode,
+        stand_in=unreadable.grant,
         namespace="" if options.watch_all_namespaces else manager.namespace,
     )
     manager.add_informer(informer)

@@ -16,7 +16,7 @@ from toolkit.kube.informer import Change, Informer
 from toolkit.kube.manager import Manager
 from toolkit.kube.rbac import Rule
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
-from toolkit.policy import selectors, sources
+from toolkit.policy import selectors, sources, unreadable
 from toolkit.policy.sources import Violation
 
 NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
@@ -50,7 +50,10 @@ class SourcePolicies:
     def follow(cls, manager: Manager) -> "SourcePolicies":
         """Return them, kept by informers of the manager's."""
         policies: Informer[SourcePolicy] = Informer(
-            manager.client, _KIND, decode=msgspec.json.Decoder(SourcePolicy).decode
+            manager.client,
+            _KIND,
+            decode=msgspec.json.Decoder(SourcePolicy).decode,
+            stand_in=unreadable.source_policy,
         )
         namespaces: Informer[Json] = Informer(
             manager.client, NAMESPACE, decode=msgspec.json.decode, metadata_only=True

@@ -27,9 +27,23 @@ OWNER_NAMESPACE: Final = f"{GROUP}/namespace"
 _TIMEOUT: Final = "5m"
 
 
-def chart_name(*, namespace: str, name: str) -> str:
-    """Return the name of the HelmChart that a HelmRelease makes, as in Flux."""
-    return f"{namespace}-{name}"
+def chart_name(*, namespace: str, name: str, told: str = "") -> str:
+    """Return the name of the HelmChart that a HelmRelease makes, as in Flux.
+
+    If that name was taken, ``status.helmChart`` (``told``) has ``other_chart_name``.
+    """
+    other = other_chart_name(namespace=namespace, name=name)
+    return other if told.partition("/")[2] == other else f"{namespace}-{name}"
+
+
+def other_chart_name(*, namespace: str, name: str) -> str:
+    """Return the name of the HelmChart where another owner has the HelmChart with Flux's name.
+
+    The HelmReleases ``a/b-c`` and ``a-b/c`` have the same Flux name. This one is unique: a
+    namespace has no dots. Nor is it Flux's name for any HelmRelease, because these begin with a
+    namespace and a hyphen. So nobody can take it by the name of a HelmRelease.
+    """
+    return f"helmrelease.{namespace}.{name}"
 
 
 class SameSpec(meta.ApiStruct, frozen=True, kw_only=True):

@@ -77,11 +77,12 @@ class AllowedOrigin(meta.ApiStruct, frozen=True, kw_only=True):
     """Object that applies them. Name it where people may write Kustomizations, because
     `spec.patches` changes what a source holds."""
     revision: _Pattern = ""
-    """Regular expression (RE2) that must match the whole revision, e.g. `v\\d+\\.\\d+\\.\\d+@.*`
-    or `main@sha1:.*`."""
+    """Regular expression (RE2) that must match the whole revision of every source, e.g.
+    `v\\d+\\.\\d+\\.\\d+@.*` or `main@sha1:.*`."""
     verified_by: _Pattern = ""
     """Regular expression (RE2) that must match the whole sentence by which the artifact tells whose
-    signature was verified. `.+` means anybody whom the source trusts."""
+    signature was verified, for every source and everything that it includes. `.+` means anybody
+    whom the source trusts."""
     own_trusted_root: Annotated[Literal["Deny", "Allow"], Meta(extra_json_schema=meta.IMPLIED)] = (
         "Deny"
     )

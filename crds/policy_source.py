@@ -55,15 +55,31 @@ class RequiredCosignSignature(meta.ApiStruct, frozen=True, kw_only=True):
 class RequiredNotationSignature(meta.ApiStruct, frozen=True, kw_only=True):
     """A signature by Notation, of one of these identities or certificates."""
 
+    RULES: ClassVar[tuple[Rule, ...]] = (
+        Rule(
+            "!has(self.identities) || size(self.identities) == 0 || "
+            "(has(self.certificates) && size(self.certificates) > 0) || "
+            "(has(self.ownAuthorities) && self.ownAuthorities == 'Allow')",
+            "identities prove nothing where a source brings its own authorities: list "
+            "certificates, too, or set ownAuthorities to Allow",
+            field=".identities",
+        ),
+    )
+
     identities: Annotated[list[Annotated[str, Meta(max_length=1024)]], Meta(max_length=64)] = field(
         default_factory=list
     )
-    """Attributes that the signer's certificate must have, e.g. `C=US, O=Acme, CN=release`. The
-    authorities are those in the Secret of the source, so list `certificates`, too, where tenants
-    may write Secrets."""
+    """Attributes that the signer's certificate must have, e.g. `C=US, O=Acme, CN=release`. List
+    `certificates`, too, or set `ownAuthorities`."""
     certificates: Annotated[list[_Fingerprint], Meta(max_length=256)] = field(default_factory=list)
     """Fingerprints of the certificates that may sign: `SHA256:` and the digest of the certificate
     in hexadecimal."""
+    own_authorities: Annotated[Literal["Deny", "Allow"], Meta(extra_json_schema=meta.IMPLIED)] = (
+        "Deny"
+    )
+    """Whether `identities` are enough without `certificates`. The authorities are those in the
+    Secret of the source, and an authority can issue certificates with any attributes. So `Allow` is
+    only for namespaces whose Secrets tenants cannot write."""
 
 
 class RequiredVerification(meta.ApiStruct, frozen=True, kw_only=True):

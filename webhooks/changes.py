@@ -46,13 +46,23 @@ SPEC_OR_SUBRESOURCE: Final = Condition(
     expression=f"has(request.subResource) && request.subResource != '' || {_SPEC_CHANGED}",
 )
 """True if the write changes the spec, or is for a subresource, for rules with subresources."""
-SPEC_OR_ANNOTATIONS: Final = Condition(
-    name="spec-or-annotations-changed",
-    expression=" || ".join(
-        (
-            _SPEC_CHANGED,
-            *(f"{_value('object', each)} != {_value('oldObject', each)}" for each in ANNOTATIONS),
-        )
-    ),
-)
+
+
+def spec_or(*annotations: str) -> Condition:
+    """Return the condition that a write changes the spec, or one of these annotations."""
+    return Condition(
+        name="spec-or-annotations-changed",
+        expression=" || ".join(
+            (
+                _SPEC_CHANGED,
+                *(
+                    f"{_value('object', each)} != {_value('oldObject', each)}"
+                    for each in annotations
+                ),
+            )
+        ),
+    )
+
+
+SPEC_OR_ANNOTATIONS: Final = spec_or(*ANNOTATIONS)
 """True where a write changes the spec, or one of ``ANNOTATIONS``."""

@@ -23,6 +23,7 @@ from toolkit.kube.manager import Manager
 from toolkit.kube.migration import Migration
 from toolkit.kube.options import Options
 from toolkit.objects import GroupVersionKind
+from toolkit.policy import unreadable
 from toolkit.turns import Turns
 from webhooks import arming, services
 from webhooks.arming import Arming
@@ -99,7 +100,7 @@ async def start(manager: Manager, options: Options, *, rows: Sequence[Row]) -> N
 
 
 def _report(manager: Manager, caches: Caches) -> None:
-    """Have events sent for policies that cannot be read, and so have no effect."""
+    """Have events sent for policies that cannot be read, and so refuse what they may govern."""
     recorder = Recorder(manager.client, controller=NAME)
     manager.add_service(recorder.run)
     informers = {each.gvk: each for each in caches.informers if isinstance(each, Informer)}
@@ -107,7 +108,14 @@ def _report(manager: Manager, caches: Caches) -> None:
         informer = informers.get(GroupVersionKind(*kind.gvk))
         if informer is not None and kind.component == COMPONENT:
             manager.add_elected(
-                functools.partial(undecoded.tell, kind, informer, recorder), lease=NAME
+                functools.partial(
+                    undecoded.tell,
+                    kind,
+                    informer,
+                    recorder,
+                    meanwhile=unreadable.MEANWHILE[kind.kind],
+                ),
+                lease=NAME,
             )
 
 

@@ -25,7 +25,7 @@ from toolkit.errors import PenstockError, StalledError, TransientError, WaitingE
 from toolkit.imagetrust.proving import Prover
 from toolkit.imagetrust.trust import Trust
 from toolkit.objects import GroupVersionKind
-from toolkit.policy import imagepolicies, imagereference, images, selectors
+from toolkit.policy import imagepolicies, imagereference, images, selectors, unreadable
 from toolkit.policy.imagepolicies import Violation
 from toolkit.policy.imagereference import ImageReference, ImageReferenceError
 from toolkit.policy.images import Image
@@ -71,7 +71,9 @@ class Checks:
 
     def __init__(self, services: Services) -> None:
         self._installed = services.namespace
-        self._policies: Cache[ImageVerificationPolicy] = services.watch(POLICY, decode=decode)
+        self._policies: Cache[ImageVerificationPolicy] = services.watch(
+            POLICY, decode=decode, stand_in=unreadable.image_policy
+        )
         self._namespaces = Namespaces(services)
         self._trust = Trust(services.secrets, services.namespace)
         self._registries = Registries(services.client, services.http)

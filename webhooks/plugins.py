@@ -3,6 +3,7 @@
 from typing import Final
 
 from webhooks import (
+    authorship,
     ciphertextguard,
     decryption,
     imagepinning,
@@ -26,7 +27,9 @@ PLUGINS: Final[tuple[Row, ...]] = (
     references.ROW,
     # Users need the permissions on accounts, kubeconfigs and keys that their objects use.
     tenancy.TENANCY,
-    # nor changes the labels of namespaces that policies go by.
+    # Who writes an automation is recorded, because its credentials may change later.
+    authorship.ROW,
+    # Labels of namespaces that policies use are changed only by users who may.
     tenancy.LABELS,
     # Sources are those that policies allow, and demand the signatures that these require.
     sourcepolicy.ROW,

@@ -14,15 +14,15 @@ from crds import PROVENANCE_POLICY
 from crds.policy_provenance import ProvenancePolicy
 from toolkit.kube import rbac
 from toolkit.objects import GroupVersionKind, Json, dig
-from toolkit.policy import provenance
+from toolkit.policy import provenance, unreadable
 from webhooks.plugin import Answer, Condition, DeniedError, Row, Rule
 from webhooks.request import Request
-from webhooks.services import Services
+from webhooks.services import Cache, Services
 
 BYPASS: Final = "bypass"
 """The verb on ProvenancePolicies that is needed while policies are bypassed."""
 POLICY: Final = GroupVersionKind(*PROVENANCE_POLICY.gvk)
-decode: Final = msgspec.json.Decoder(ProvenancePolicy).decode
+_decode: Final = msgspec.json.Decoder(ProvenancePolicy).decode
 Policies = Sequence[ProvenancePolicy]
 
 
@@ -31,7 +31,7 @@ class ProvenanceNamespaces:
 
     def __init__(self, services: Services) -> None:
         self._services = services
-        self._policies = services.watch(POLICY, decode=decode)
+        self._policies = policies(services)
 
     async def review(self, request: Request) -> Answer:
         """Allow changes of the protection of a namespace only to users who may ``bypass``."""
@@ -56,6 +56,11 @@ class ProvenanceNamespaces:
     def _held(self, namespace: Json | None) -> Policies:
         labels = dig(namespace or {}, "metadata", "labels", default={})
         return provenance.holding(self._policies.items().values(), labels)
+
+
+def policies(services: Services) -> Cache[ProvenancePolicy]:
+    """Return the policies of the cluster, also those that cannot be read."""
+    return services.watch(POLICY, decode=_decode, stand_in=unreadable.provenance_policy)
 
 
 async def may_bypass(services: Services, request: Request, policies: Sequence[str]) -> bool:

@@ -51,7 +51,7 @@ class Provenance:
     def __init__(self, services: Services) -> None:
         self._services = services
         self._client = services.client
-        self._policies = services.watch(protection.POLICY, decode=protection.decode)
+        self._policies = protection.policies(services)
         self._namespaces = Namespaces(services)
         self._standings = Standings(services, after=protection.POLICY)
 
@@ -162,7 +162,10 @@ class Provenance:
         )
 
     async def _home(self, attempt: Attempt) -> provenance.Home | None:
-        """Return the place to change an existing object; only its current labels count."""
+        """Return the place to change an existing object; only its current labels count.
+
+        Facts of other namespaces are told only about the applier that has applied the object.
+        """
         obj = attempt.old
         if not self._services.proven:
             # the request's own words
@@ -171,7 +174,7 @@ class Provenance:
         if attempt.subresource:
             obj = await self._whole(attempt) or obj
         for _ in range(_HOPS):
-            if owners := provenance.owners_of(obj):
+            if owners := provenance.appliers_of(obj):
                 standing = await self._standings.of(owners[0])
                 return provenance.home(standing) if standing else None
             named = controller_of(obj)

@@ -29,7 +29,7 @@ from toolkit.errors import AccessDeniedError
 from toolkit.kube.client import Client
 from toolkit.kube.rbac import Rule as Permission
 from toolkit.objects import GroupVersionKind, Json, ObjectRef
-from toolkit.policy import references, remedies
+from toolkit.policy import references, remedies, unreadable
 from toolkit.policy.grants import Grants
 from toolkit.policy.references import BlockedError, Reference, References
 from webhooks import changes, joint
@@ -94,8 +94,16 @@ class ReferenceCheck:
 
     async def _fresh(self, namespace: str) -> Sequence[ReferenceGrant]:
         found = await self._client.list(_GRANT, namespace)
-        grants = [msgspec.convert(each, ReferenceGrant) for each in found]
+        grants = [grant for each in found if (grant := _grant(each)) is not None]
         return [each for each in grants if not each.metadata.deletion_timestamp]
+
+
+def _grant(obj: Json) -> ReferenceGrant | None:
+    """Return a grant; None for one that cannot be read, which grants nothing."""
+    try:
+        return msgspec.convert(obj, ReferenceGrant)
+    except msgspec.ValidationError:
+        return None
 
 
 def _new(obj: Json, old: Json | None, own: str) -> list[Reference]:
@@ -146,7 +154,9 @@ def _warnings(denials: Sequence[_Denied]) -> tuple[str, ...]:
 
 def make(services: Services) -> ReferenceCheck:
     """Return the plugin with the services of the process."""
-    cache = services.watch(_GRANT, decode=msgspec.json.Decoder(ReferenceGrant).decode)
+    cache = services.watch(
+        _GRANT, decode=msgspec.json.Decoder(ReferenceGrant).decode, stand_in=unreadable.grant
+    )
     return ReferenceCheck(
         client=services.client, policy=references.under(Grants(cache), services.options)
     )

@@ -22,6 +22,7 @@ from toolkit.kube.later import Later
 from toolkit.kube.manager import Manager
 from toolkit.kube.options import Options
 from toolkit.kube.secrets import Secrets
+from toolkit.kube.undecoded import Undecoded
 from toolkit.native import calls, cores
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import GroupVersionKind, ObjectKey
@@ -65,10 +66,13 @@ class Watch(Protocol):
         gvk: GroupVersionKind,
         *,
         decode: Callable[[bytes], T],
+        stand_in: Callable[[Undecoded], T] | None = None,
         metadata_only: bool = False,
         after: GroupVersionKind | None = None,
     ) -> Cache[T]:
         """Return the cache of these objects; the same for the same arguments.
+
+        ``stand_in`` returns what stands in for an object that does not decode (``Informer``).
 
         It may be filled only when there is an object of the kind ``after`` (``Later``), which the
         caller must watch as well.
@@ -124,12 +128,19 @@ class Caches:
             gvk: GroupVersionKind,
             *,
             decode: Callable[[bytes], T],
+            stand_in: Callable[[Undecoded], T] | None = None,
             metadata_only: bool = False,
             after: GroupVersionKind | None = None,
         ) -> Cache[T]:
-            key = (gvk, decode, metadata_only, after)
+            key = (gvk, decode, stand_in, metadata_only, after)
             if key not in self._known:
-                informer = Informer(self._client, gvk, decode=decode, metadata_only=metadata_only)
+                informer = Informer(
+                    self._client,
+                    gvk,
+                    decode=decode,
+                    stand_in=stand_in,
+                    metadata_only=metadata_only,
+                )
                 self._known[key] = _after(self._of(after), informer) if after else informer
             asked.append(self._known[key])
             return self._known[key]

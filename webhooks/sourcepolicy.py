@@ -21,7 +21,7 @@ from crds import EXTERNAL_ARTIFACT, KINDS, SOURCE_POLICY
 from crds.policy_source import SourcePolicy
 from toolkit.kube.rbac import Rule as Permission
 from toolkit.objects import GroupVersionKind, Json, dig
-from toolkit.policy import selectors, sources
+from toolkit.policy import selectors, sources, unreadable
 from toolkit.policy.sources import Violation
 from webhooks import changes
 from webhooks.authorizer import Authorizer
@@ -142,7 +142,11 @@ def make(services: Services) -> SourcePolicyCheck:
     return SourcePolicyCheck(
         authorize=services.authorize,
         namespaces=Namespaces(services),
-        policies=services.watch(_KIND, decode=msgspec.json.Decoder(SourcePolicy).decode),
+        policies=services.watch(
+            _KIND,
+            decode=msgspec.json.Decoder(SourcePolicy).decode,
+            stand_in=unreadable.source_policy,
+        ),
         installed=services.namespace,
     )
 

@@ -96,9 +96,14 @@ class _HelmReleaseSpec(_Spec, frozen=True, rename="camel"):
     chart_ref: ChartReference | None = None
 
 
+class _HelmReleaseStatus(msgspec.Struct, frozen=True, rename="camel"):
+    helm_chart: str = ""
+
+
 class _HelmRelease(msgspec.Struct, frozen=True):
     metadata: ObjectMeta
     spec: _HelmReleaseSpec = _HelmReleaseSpec()
+    status: _HelmReleaseStatus = _HelmReleaseStatus()
 
     @property
     def sources(self) -> Iterator[tuple[str, str, ObjectKey]]:
@@ -106,13 +111,13 @@ class _HelmRelease(msgspec.Struct, frozen=True):
 
         Its namespace is the controller's (``controllers.helm.deciding.charttemplate``).
         """
-        own = self.metadata
+        own, told = self.metadata, self.status.helm_chart
         if template := self.spec.chart:
             namespace = template.spec.source_ref.namespace or own.namespace
             yield (
                 "",
                 HELM_CHART.kind,
-                ObjectKey(namespace, chart_name(namespace=own.namespace, name=own.name)),
+                ObjectKey(namespace, chart_name(namespace=own.namespace, name=own.name, told=told)),
             )
         elif ref := self.spec.chart_ref:
             yield "", ref.kind, ObjectKey(ref.namespace or own.namespace, ref.name)

@@ -1,7 +1,9 @@
 """Delete the release and the HelmChart of a deleted HelmRelease.
 
-If the HelmRelease is suspended, both stay. If the service account to uninstall with does not exist,
-or the cluster is permanently unreachable, the release stays (``controllers.applying.deleting``).
+If the HelmRelease is suspended, the release stays. The HelmChart goes all the same, because nobody
+else uses it; it may be in a namespace where the tenant can delete nothing. If the service account
+to uninstall with does not exist, or the cluster is permanently unreachable, the release stays
+(``controllers.applying.deleting``).
 """
 
 from collections.abc import Callable
@@ -43,7 +45,7 @@ class HelmReleaseFinalizer:
         draft = Draft(rec)
         if not rec.obj.spec.suspend:
             await self._uninstall(draft)
-            await self.templates.reconcile(draft)
+        await self.templates.reconcile(draft)
         self.clusters.forget(rec.key)
         self.memory.forget(rec.key)
         self.records.forget(rec.key)

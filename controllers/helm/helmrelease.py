@@ -20,7 +20,7 @@ from controllers.applying.dependencies import Gate
 from controllers.applying.identity import Identities
 from controllers.helm import inputs
 from controllers.helm.charts import Charts
-from controllers.helm.deciding import chartsources, progress, requests, targets
+from controllers.helm.deciding import chartsources, charttemplate, progress, requests, targets
 from controllers.helm.deciding.outcomes import CLEARED
 from controllers.helm.deciding.states import Desired
 from controllers.helm.inputs import Inputs
@@ -91,7 +91,9 @@ class HelmReleaseReconciler:
         changed = await self.templates.reconcile(draft)
         await self.gate.known(obj)
         await self.gate.require_ready(obj, current=lambda _: True)
-        source = self._source(obj, changed=changed)
+        # The status names the HelmChart where it has another name than in Flux. Others look there.
+        changed = changed and not charttemplate.renamed(draft.obj)
+        source = self._source(draft.obj, changed=changed)
         given = await inputs.gather(obj, self.secrets)
         async with self.clusters.of(obj) as cluster:
             cluster.live.set_rules(rec.key, rules)

@@ -6,7 +6,7 @@ from typing import Final, Protocol
 
 from controllers.applying.identity import Origin, signer
 from controllers.helm.deciding import chartsources, charttemplate
-from crds import HELM_RELEASE
+from crds import HELM_CHART, HELM_RELEASE
 from crds.helm import HelmRelease
 from crds.meta import Artifact
 from crds.source_helm import HelmChart
@@ -96,6 +96,12 @@ class ChartReader:
         said = obj.spec.chart.spec.source_ref
         kind = GroupVersionKind(_SOURCE, "", said.kind)
         return ObjectRef(kind, said.namespace or obj.metadata.namespace, said.name)
+
+    def other_chart(self, obj: HelmRelease) -> ObjectRef | None:
+        """Return the HelmChart of ``spec.chart`` under its other name; None without it."""
+        place = charttemplate.other_key(obj)
+        known = self._lookups.get(HELM_CHART.kind)
+        return ObjectRef(known[0], place.namespace, place.name) if place and known else None
 
     def reference(self, obj: HelmRelease) -> ObjectRef:
         """Return the object whose artifact is the chart.

@@ -8,6 +8,7 @@ import functools
 from typing import Final
 
 from controllers.applying.wiring import Wiring
+from controllers.helm.chartcounts import ChartCounts
 from controllers.helm.charts import Charts
 from controllers.helm.deleting import HelmReleaseFinalizer
 from controllers.helm.helmrelease import HelmReleaseReconciler
@@ -51,7 +52,10 @@ async def build(
     acting = Engine(run=run, records=records)
     uninstaller = Uninstaller(engine=acting, owners=owners)
     templates = Templates(
-        client=client, reader=reader, lookup=shared.sources[HELM_CHART.kind][1].get
+        client=client,
+        reader=reader,
+        lookup=shared.sources[HELM_CHART.kind][1].get,
+        counts=ChartCounts(wiring.options.helm_charts_per_namespace),
     )
     reconciler = HelmReleaseReconciler(
         settings=settings,

@@ -2,8 +2,10 @@
 
 The controller writes HelmCharts with its own identity, because they are in the namespace of the
 source, where the tenant may have no permissions. So it never changes a HelmChart of another owner
-(``charttemplate``). Users who may write HelmCharts there must not choose the chart of a release: a
-spec that differs from the template is corrected, and not used in the meantime (``sources``).
+(``charttemplate``): if one has the name, the HelmChart gets another name. The number of HelmCharts
+for the HelmReleases of one namespace is bounded (``chartcounts``). Users who may write HelmCharts
+there must not choose the chart of a release: a spec that differs from the template is corrected,
+and not used in the meantime (``sources``).
 
 Most HelmCharts are ready a moment after they were applied. Until then the status, which names the
 HelmChart, is not written. ``made`` holds its name in the meantime.
@@ -15,6 +17,7 @@ from typing import Final
 
 import msgspec
 
+from controllers.helm.chartcounts import ChartCounts
 from controllers.helm.deciding import charttemplate
 from controllers.helm.deciding.orders import MANAGER
 from controllers.helm.running.draft import Draft
@@ -38,6 +41,7 @@ class Templates:
     client: Client
     reader: ChartReader
     lookup: Callable[[ObjectKey], HelmChart | None]
+    counts: ChartCounts
     made: dict[ObjectKey, ObjectKey] = field(default_factory=dict)
 
     async def reconcile(self, draft: Draft) -> bool:
@@ -47,7 +51,8 @@ class Templates:
 
         Raises:
             AccessDeniedError: no grant allows the reference to the source, or the HelmChart belongs
-                to another owner.
+                to another owner under both names.
+            WaitingError: there are too many HelmCharts for the namespace of the HelmRelease.
             ApiError: the HelmChart cannot be written.
         """
         made = self.made.get(draft.rec.key)
@@ -63,7 +68,7 @@ class Templates:
         seen = self.lookup(place)
         changed = False
         if seen is None or not charttemplate.stands(seen, wanted):
-            changed = await self._apply(draft, place, wanted)
+            place, changed = await self._make(draft, place)
             self.made[draft.rec.key] = place
         if draft.obj.status.helm_chart != str(place):
             draft.note({"helmChart": str(place)})
@@ -73,9 +78,29 @@ class Templates:
         """Drop the name of the HelmChart of a deleted HelmRelease."""
         self.made.pop(owner, None)
 
-    async def _apply(self, draft: Draft, place: ObjectKey, wanted: Json) -> bool:
-        live = await self._live(place)
+    async def _make(self, draft: Draft, place: ObjectKey) -> tuple[ObjectKey, bool]:
+        """Return the HelmChart that was applied, and whether that has changed it.
+
+        If another owner has a HelmChart of that name, the status tells the other name.
+        """
+        live, other = await self._live(place), charttemplate.other_key(draft.obj)
+        if live is not None and other and not charttemplate.owned(live, draft.obj):
+            draft.note({"helmChart": str(other)})
+            place, live = other, await self._live(other)
         charttemplate.require_owned(live, draft.obj)
+        if live is None:
+            self.counts.take(draft.obj, place)
+        try:
+            return place, await self._apply(draft, place, live)
+        except PenstockError:
+            if live is None:
+                self.counts.give_back(draft.obj, place)
+            raise
+
+    async def _apply(self, draft: Draft, place: ObjectKey, live: Json | None) -> bool:
+        wanted = charttemplate.desired(draft.obj)
+        if wanted is None:
+            return False
         applied = await self.client.apply(wanted, manager=MANAGER)
         written = await self._corrected(place, applied.object, wanted)
         if live is not None and _version(live) == _version(written):

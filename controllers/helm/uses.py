@@ -14,5 +14,5 @@ def used(obj: HelmRelease, reader: ChartReader) -> Used:
         sources = (reader.reference(obj),)
     except StalledError:  # The reconciliation reports an unserved kind.
         return Used(configs=configs)
-    granting = reader.granting(obj)
-    return Used(configs=configs, sources=(*sources, *((granting,) if granting else ())))
+    others = (reader.other_chart(obj), reader.granting(obj))
+    return Used(configs=configs, sources=(*sources, *(each for each in others if each)))

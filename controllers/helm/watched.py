@@ -57,6 +57,7 @@ class Watched:
         )
         wiring.controller.informer.subscribe(reconciler.owners.changed)
         wiring.controller.informer.subscribe(_forget_gone(reconciler))
+        self.shared.sources[HELM_CHART.kind][1].subscribe(reconciler.templates.counts.saw)
         self.shared.sources[HELM_CHART.kind][1].subscribe(_correct(wiring))
         self.stored.subscribe(reconciler.records.changed)
 

@@ -22,6 +22,7 @@ from controllers.image.imagepolicy import ImagePolicyReconciler
 from controllers.image.imagerepository import ImageRepositoryReconciler
 from controllers.image.imageupdateautomation import ImageUpdateAutomationReconciler, Parts
 from controllers.image.proposing import Proposals
+from controllers.image.pushing import Pushing
 from controllers.image.repositories import Repositories
 from controllers.image.taglists import TagLists
 from controllers.image.withholding import Withholding
@@ -53,8 +54,9 @@ from toolkit.kube.secrets import Secrets
 from toolkit.native import calls, cores
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import GroupVersionKind, ObjectKey
-from toolkit.policy import references
+from toolkit.policy import references, unreadable
 from toolkit.policy.grants import Grants
+from toolkit.policy.tenancy import Installation
 from toolkit.remote.git import git
 from toolkit.remote.git.git import GitClient
 from toolkit.remote.git.github import GitHubTokens
@@ -96,6 +98,12 @@ CLUSTER_PERMISSIONS: Final = (
         groups=(IMAGE_VERIFICATION_POLICY.group,),
         resources=(IMAGE_VERIFICATION_POLICY.plural,),
         verbs=("get", "list", "watch"),
+    ),
+    # What the authors of automations may use.
+    Rule(
+        groups=("authorization.k8s.io",),
+        resources=("subjectaccessreviews",),
+        verbs=("create",),
     ),
     *sourcepolicies.PERMISSIONS,
     *grants.PERMISSIONS,
@@ -191,6 +199,7 @@ async def start(manager: Manager, options: Options) -> None:
         manager.client,
         GroupVersionKind(*IMAGE_VERIFICATION_POLICY.gvk),
         decode=msgspec.json.Decoder(ImageVerificationPolicy).decode,
+        stand_in=unreadable.image_policy,
     )
     manager.add_informer(demanded)
     trusted = _Trusted(
@@ -354,6 +363,13 @@ def _automating(
             proposals=Proposals(http=shared.outside.http),
             branches=Branches(
                 automations=lambda: controller.informer.items().values(), lookup=sources.get
+            ),
+            pushing=Pushing(
+                api=manager.client,
+                installation=Installation(
+                    namespace=manager.namespace,
+                    default_service_account=options.default_service_account,
+                ),
             ),
             withholding=Withholding(admission=trusted.admission, repositories=trusted.repositories),
             known=known,

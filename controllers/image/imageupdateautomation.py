@@ -16,6 +16,7 @@ from controllers.image import proposing, settings, updating, withholding
 from controllers.image.branches import Branches
 from controllers.image.checkouts import Checkouts
 from controllers.image.proposing import Proposals
+from controllers.image.pushing import Pushing
 from controllers.image.settings import Plan
 from controllers.image.updating import Draft
 from controllers.image.withholding import Withholding
@@ -70,6 +71,7 @@ class Parts:
     proposals: Proposals
     withholding: Withholding
     branches: Branches
+    pushing: Pushing
     known: Callable[[], Awaitable[None]]
 
 
@@ -116,6 +118,7 @@ class ImageUpdateAutomationReconciler:
         await self._parts.known()
         grants.tell(rec, self._parts.references)
         source = self._source(rec)
+        await self._parts.pushing.require(rec.obj, source)
         plan = settings.plan(rec.obj, source)
         grant = await self._parts.access.grant(source)
         policies = updating.selected(rec.obj, self._parts.policies(rec.key.namespace))

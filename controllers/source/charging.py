@@ -14,11 +14,11 @@ from collections import OrderedDict
 from typing import Final, Protocol
 
 from crds import HELM_RELEASE
-from crds.helm import OWNER_NAME, OWNER_NAMESPACE, chart_name
+from crds.helm import OWNER_NAME, OWNER_NAMESPACE, chart_name, other_chart_name
 from crds.source_helm import HelmChart
 from toolkit.errors import TransientError
 from toolkit.kube.errors import NoMatchError, NotFoundError
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig
+from toolkit.objects import GroupVersionKind, Json, ObjectKey, dig, key_of
 
 REASON: Final = "OwnerNotFound"
 
@@ -51,9 +51,7 @@ class Charging:
         meta = obj.metadata
         owner = ObjectKey(meta.labels.get(OWNER_NAMESPACE, ""), meta.labels.get(OWNER_NAME, ""))
         # Only the helm-controller names a HelmChart so. A copy under another name is its author's.
-        made = owner.namespace and meta.name == chart_name(
-            namespace=owner.namespace, name=owner.name
-        )
+        made = owner.namespace and meta.name in _names(owner)
         if not made or owner.namespace == meta.namespace:
             return meta.namespace
         known = (meta.uid, meta.generation, owner)
@@ -74,11 +72,24 @@ class Charging:
 
 
 def _wants(release: Json, chart: ObjectKey) -> bool:
-    """Tell whether a HelmRelease, whose key the name of the HelmChart consists of, has made it."""
+    """Tell whether a HelmRelease, whose key the name of the HelmChart consists of, has made it.
+
+    A HelmChart that has not the name as in Flux is named in the status before it is needed.
+    """
+    if dig(release, "status", "helmChart") == str(chart):
+        return True
+    own = key_of(release)
+    if chart.name != chart_name(namespace=own.namespace, name=own.name):
+        return False
     source = dig(release, "spec", "chart", "spec", "sourceRef")
-    own = dig(release, "metadata", "namespace", default="")
-    named = source is not None and bool((source.get("namespace") or own) == chart.namespace)
-    return named or bool(dig(release, "status", "helmChart") == str(chart))
+    return source is not None and bool(
+        (source.get("namespace") or own.namespace) == chart.namespace
+    )
+
+
+def _names(owner: ObjectKey) -> tuple[str, str]:
+    of = {"namespace": owner.namespace, "name": owner.name}
+    return chart_name(**of), other_chart_name(**of)
 
 
 def _unwanted(chart: ObjectKey, owner: ObjectKey, why: str) -> TransientError:

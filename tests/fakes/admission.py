@@ -25,6 +25,7 @@ from toolkit.kube.config import ClusterConfig
 from toolkit.kube.informer import Change
 from toolkit.kube.options import Options
 from toolkit.kube.secrets import Secrets
+from toolkit.kube.undecoded import Undecoded
 from toolkit.native import calls
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, gvk_of, key_of
@@ -178,8 +179,11 @@ class FakeAuthorizer:
 class FakeCache(Generic[T]):
     """A cache that holds what it is given; ``put`` and ``remove`` are what a watch would bring."""
 
-    def __init__(self, decode: Callable[[bytes], T]) -> None:
+    def __init__(
+        self, decode: Callable[[bytes], T], stand_in: Callable[[Undecoded], T] | None = None
+    ) -> None:
         self._decode = decode
+        self._stand_in = stand_in
         self._items: dict[ObjectKey, T] = {}
         self._handlers: list[Callable[[Change[T]], None]] = []
 
@@ -208,7 +212,14 @@ class FakeCache(Generic[T]):
     def put(self, obj: Json) -> None:
         """Add or change an object."""
         key = key_of(obj)
-        old, new = self._items.get(key), self._decode(msgspec.json.encode(obj))
+        raw = msgspec.json.encode(obj)
+        try:
+            new = self._decode(raw)
+        except msgspec.ValidationError as exc:
+            if self._stand_in is None:
+                return
+            new = self._stand_in(Undecoded(raw, exc))
+        old = self._items.get(key)
         self._items[key] = new
         self._tell(Change("MODIFIED" if old is not None else "ADDED", key, old, new))
 
@@ -234,11 +245,12 @@ class FakeCluster:
         gvk: GroupVersionKind,
         *,
         decode: Callable[[bytes], T],
+        stand_in: Callable[[Undecoded], T] | None = None,
         metadata_only: bool = False,  # noqa: ARG002 - whole objects decode as well
         after: GroupVersionKind | None = None,  # noqa: ARG002 - it may be filled before
     ) -> FakeCache[T]:
         """Return a cache of all objects of the kind."""
-        cache = FakeCache(decode)
+        cache = FakeCache(decode, stand_in)
         for obj in self._objects:
             if gvk_of(obj) == gvk:
                 cache.put(obj)

@@ -12,6 +12,7 @@ from controllers.applying.accounts import Accounts
 from controllers.applying.clusters import Cluster
 from controllers.applying.dependencies import Gate
 from controllers.applying.identity import Identities
+from controllers.helm.chartcounts import ChartCounts
 from controllers.helm.charts import Charts
 from controllers.helm.deleting import HelmReleaseFinalizer
 from controllers.helm.helmrelease import HelmReleaseReconciler
@@ -187,6 +188,7 @@ class World:
             client=client,
             reader=reader,
             lookup=lambda key: self.objects.get(("HelmChart", key)),
+            counts=ChartCounts(0),
         )
         uninstaller = Uninstaller(engine=engine, owners=self.owners)
         self.reconciler = HelmReleaseReconciler(

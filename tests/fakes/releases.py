@@ -41,6 +41,7 @@ def release(
     spec: Json | None = None,
     status: Json | None = None,
     annotations: Json | None = None,
+    metadata: Json | None = None,
     deleted: bool = False,
 ) -> HelmRelease:
     """Return an object that was observed in its generation."""
@@ -54,6 +55,7 @@ def release(
                 "generation": 2,
                 "annotations": annotations or {},
                 "deletionTimestamp": "2026-01-01T00:00:00Z" if deleted else None,
+                **(metadata or {}),
             },
             "spec": {
                 "interval": "5m",

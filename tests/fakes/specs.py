@@ -747,21 +747,6 @@ WARNED: Final[tuple[Case, ...]] = (
         "in the form of 'https://git.example.com/x'",
     ),
     (
-        "SourcePolicy",
-        {
-            "sources": [
-                {
-                    "kind": "OCIRepository",
-                    "urls": ["oci://registry.example/**"],
-                    "verify": {"notation": {"identities": ["CN=release"]}},
-                }
-            ]
-        },
-        "certificate-names",
-        "spec.sources[0].verify.notation.identities",
-        "an authority of their own",
-    ),
-    (
         "ProvenancePolicy",
         {"origins": [{"source": {"urls": ["https://a.example/../b"]}}]},
         "url-pattern",

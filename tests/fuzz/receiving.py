@@ -226,6 +226,7 @@ _OBJECTS: Final = tuple(
         *("controllers/image/component.py", "controllers/planning/revisions.py"),
         *("controllers/source/externalartifact.py", "controllers/source/pushed.py"),
         *("controllers/sourcepolicies.py", "toolkit/kube/undecoded.py"),
+        "toolkit/policy/unreadable.py",
         *("toolkit/apply/live.py", "toolkit/kube/controller.py", "toolkit/kube/settling.py"),
         *("webhooks/arming.py", "webhooks/definitions.py", "webhooks/imagechecks.py"),
         *("webhooks/namespaces.py", "webhooks/protection.py", "webhooks/references.py"),

@@ -9,8 +9,10 @@ from dataclasses import dataclass, field, replace
 from typing import Final, TypeAlias
 
 from crds.policy_image import CosignVerifier, ImageVerificationPolicy, ImageVerifier
+from toolkit.errors import StalledError
 from toolkit.kept import Kept
 from toolkit.kube.secrets import Secrets
+from toolkit.policy import unreadable
 from toolkit.remote.http.http import Endpoint
 from toolkit.remote.tls import certified
 from toolkit.verify.cosign import cosign
@@ -47,9 +49,12 @@ class Trust:
         """Return the trusted keys and identities of a policy.
 
         Raises:
+            StalledError: the policy cannot be read.
             VerificationError: the policy trusts no key or identity, or one of them is invalid.
             TransientError: a Secret cannot be read.
         """
+        if why := unreadable.why(policy):
+            raise StalledError(why)
         key = (policy.metadata.name, policy.metadata.uid, policy.metadata.generation)
         return await self._kept.get(key, lambda: self._read(policy))
 

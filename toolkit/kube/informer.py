@@ -10,6 +10,7 @@ not retry handlers: they are synchronous, fast, and should not fail. If a handle
 the content of an object, or an object cannot be decoded, this is logged, and the other objects are
 still handled. The object may belong to a tenant, and would otherwise end the process at each start.
 An object that cannot be decoded is kept as JSON, so that ``undecoded`` can report it.
+Something may stand in for it: a policy must not lose its effect.
 """
 
 import asyncio
@@ -76,6 +77,8 @@ class Informer(Generic[T]):
     """Run it once; read it and subscribe to it from anywhere in the process.
 
     ``decode`` gets one object's JSON; where it came in a list, without ``apiVersion`` and ``kind``.
+    ``stand_in`` returns what the cache holds instead of an object that does not decode. Without it,
+    the cache keeps the last version that did, if there was one.
     """
 
     def __init__(  # noqa: PLR0913 - what to watch, and how
@@ -84,6 +87,7 @@ class Informer(Generic[T]):
         gvk: GroupVersionKind,
         *,
         decode: Callable[[bytes], T],
+        stand_in: Callable[[Undecoded], T] | None = None,
         namespace: str = "",
         label_selector: str = "",
         field_selector: str = "",
@@ -94,6 +98,7 @@ class Informer(Generic[T]):
         self._failed_at = 0.0
         self._client = client
         self._decode = decode
+        self._stand_in = stand_in
         self._namespace = namespace
         selectors = {"labelSelector": label_selector, "fieldSelector": field_selector}
         self._selectors = {name: value for name, value in selectors.items() if value}
@@ -149,7 +154,8 @@ class Informer(Generic[T]):
     def subscribe_undecoded(self, handler: Callable[[ObjectKey, Undecoded | None], None]) -> None:
         """Call ``handler`` for every object that does not decode, and with None once it does.
 
-        ``get`` returns the last version that did, if this process saw one.
+        ``get`` returns what stands in for it, or else the last version that did decode, if this
+        process saw one.
         """
         self._told.append(handler)
         for key, found in self._undecoded.items():
@@ -273,9 +279,13 @@ class Informer(Generic[T]):
             item = self._decode(bytes(raw))
         except _MALFORMED as exc:
             self._skipped("object skipped, it does not decode", exc, object=str(key))
-            self._lacks(key, Undecoded(bytes(raw), exc))
-            return key, meta.resource_version
-        self._lacks(key, None)
+            found = Undecoded(bytes(raw), exc)
+            self._lacks(key, found)
+            if self._stand_in is None:
+                return key, meta.resource_version
+            item = self._stand_in(found)
+        else:
+            self._lacks(key, None)
         old = self._items.get(key)
         self._items[key] = item
         kind: Literal["ADDED", "MODIFIED"] = "ADDED" if old is None else "MODIFIED"

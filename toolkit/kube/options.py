@@ -150,6 +150,12 @@ class Options:
     )
     artifact_retention_ttl: float = flag(flags.duration, "60s", "how long old artifacts stay")
     artifact_retention_records: int = flag(int, "2", "how many artifacts stay per source")
+    helm_charts_per_namespace: int = flag(
+        int,
+        "1000",
+        "limit on the HelmCharts that the HelmReleases of one namespace make in another one;"
+        " 0: no limit",
+    )
     # Plans.
     plan_addr: str = flag(str, ":9791", "address that serves plans; 0: disabled")
     plan_address: str = flag(

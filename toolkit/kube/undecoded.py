@@ -106,10 +106,12 @@ class Notifying(Protocol):
         """Call ``handler`` for every object that does not decode, and with None once it does."""
 
 
-async def tell(kind: Kind[Any], informer: Notifying, recorder: EventSink) -> None:
+async def tell(
+    kind: Kind[Any], informer: Notifying, recorder: EventSink, *, meanwhile: str
+) -> None:
     """Send an event for each object of a kind that no controller reconciles; never returns.
 
-    Its status, if it has one, belongs to others.
+    The event says what happens ``meanwhile``. The status, if there is one, belongs to others.
     """
     found: set[ObjectKey] = set()
     gvk = GroupVersionKind(*kind.gvk)
@@ -118,20 +120,25 @@ async def tell(kind: Kind[Any], informer: Notifying, recorder: EventSink) -> Non
         found.discard(key)
         if lost is not None:
             found.add(key)
-            meta = _metadata(_outline(lost.raw).metadata)
+            meta = identity(lost)
             recorder.emit(
                 Event(
                     ref=ObjectRef(gvk, key.namespace, key.name),
                     meta=meta,
                     severity="error",
                     reason=REASON,
-                    message=why(lost, kind.model),
+                    message=why(lost, kind.model, meanwhile=meanwhile),
                 )
             )
         telemetry.UNDECODED.labels(gvk.kind).set(len(found))
 
     informer.subscribe_undecoded(handle)
     await asyncio.Event().wait()
+
+
+def identity(found: Undecoded) -> ObjectMeta:
+    """Return the metadata of an object that does not decode, as far as they can be read."""
+    return _metadata(_outline(found.raw).metadata)
 
 
 def is_reported(obj: Reconcilable) -> bool:
@@ -142,15 +149,15 @@ def is_reported(obj: Reconcilable) -> bool:
     )
 
 
-def why(found: Undecoded, model: type[Any]) -> str:
-    """Return what is wrong with an object, and what to do."""
+def why(found: Undecoded, model: type[Any], *, meanwhile: str = "nothing is done for it") -> str:
+    """Return what is wrong with an object, what happens ``meanwhile``, and what to do."""
     document: Any = None
     if isinstance(found.error, msgspec.ValidationError):
         document = _attempt(lambda: msgspec.json.decode(found.raw))
     told = misfits.told(found.error, document, model)
     held = _metadata(_outline(found.raw).metadata).deletion_timestamp
     waiting = "; its deletion waits for that, too" if held else ""
-    return f"the object cannot be read, and nothing is done for it until it can: {told}{waiting}"
+    return f"the object cannot be read, and {meanwhile} until it can: {told}{waiting}"
 
 
 def stand_in(model: type[T], raw: bytes) -> T:

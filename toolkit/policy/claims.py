@@ -40,6 +40,10 @@ APPLIERS: Final[Mapping[str, GroupVersionKind]] = MappingProxyType(
     }
 )
 """The kinds whose objects may be the applier in a claim."""
+MANAGERS: Final[Mapping[str, str]] = MappingProxyType(
+    {"Kustomization": "kustomize-controller", "HelmRelease": "helm-controller"}
+)
+"""By kind, the field manager with which the controller applies."""
 ACCOUNTS: Final[Mapping[str, str]] = MappingProxyType(
     {"Kustomization": "kustomize-applier", "HelmRelease": "helm-applier"}
 )

@@ -7,29 +7,25 @@ revision can remove objects, too. Only an applier that is itself deleted, which 
 always delete the objects that it has applied.
 """
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 from datetime import UTC, datetime, timedelta
 from typing import Final
 
 from crds import KINDS
-from crds.meta import Artifact
 from crds.policy_parts import Mode
 from crds.policy_provenance import (
     EVERY,
     AllowedOrigin,
     OperatorAccount,
-    OriginSource,
     ProvenancePolicy,
     SelectedResources,
 )
-from toolkit import regexp
 from toolkit.kube import impersonation
 from toolkit.objects import Json, ObjectRef, dig
-from toolkit.policy import origins, selectors, urls
+from toolkit.policy import allowedorigins, origins, selectors, unreadable
 from toolkit.policy.attempts import Attempt
-from toolkit.policy.claims import APPLIERS, Claims, Part, Standing, held
-from toolkit.policy.origins import Origin
+from toolkit.policy.claims import APPLIERS, MANAGERS, Claims, Part, Standing
 
 LABEL: Final = "policy.penstock.dev/provenance"
 """On a Namespace: the API server sends its writes to the webhook; selectors read the value."""
@@ -125,7 +121,7 @@ def selects(policy: ProvenancePolicy, group: str | None, resource: str) -> bool:
 
 def unproven(policies: Iterable[ProvenancePolicy], why: str) -> tuple[Violation, ...]:
     """Return violations of all these policies, for a write without valid claims."""
-    return tuple(_violation(policy, why) for policy in policies)
+    return tuple(_violation(policy, unreadable.why(policy) or why) for policy in policies)
 
 
 def judge(
@@ -139,7 +135,7 @@ def judge(
     return tuple(
         _violation(policy, why)
         for policy in policies
-        if (why := _missing(policy.spec.origins, claims, standing))
+        if (why := unreadable.why(policy) or _missing(policy.spec.origins, claims, standing))
     )
 
 
@@ -174,6 +170,25 @@ def owners_of(obj: Json | None) -> tuple[ObjectRef, ...]:
         ObjectRef(kind, namespace, name)
         for kind, namespace, name in found
         if isinstance(namespace, str) and isinstance(name, str) and namespace and name
+    )
+
+
+def appliers_of(obj: Json | None) -> tuple[ObjectRef, ...]:
+    """Return the appliers that have set the labels by which they own an object.
+
+    A label alone proves nothing. The labels of Pods come from a template, and those of what an
+    operator makes from its object, so they may name the applier of somebody else.
+    """
+    entries = dig(obj or {}, "metadata", "managedFields", default=[])
+    return tuple(
+        owner
+        for owner in owners_of(obj)
+        if any(
+            entry.get("manager") == MANAGERS[owner.gvk.kind]
+            and f"f:{owner.gvk.group}/name"
+            in dig(entry, "fieldsV1", "f:metadata", "f:labels", default={})
+            for entry in entries
+        )
     )
 
 
@@ -254,123 +269,10 @@ def _missing(origins: Iterable[AllowedOrigin], claims: Claims, standing: Standin
     """Return what a write lacks to satisfy the origin that it comes closest to."""
     closest: list[str] = []
     for origin in origins:
-        met = list(_lacks(origin, claims, standing))
+        met = list(allowedorigins.lacks(origin, claims, standing))
         lacking = [why for why in met if why]
         if not lacking:
             return ""
         if not closest or len(lacking) < len(closest):
             closest = lacking
     return " and ".join(closest)
-
-
-def _lacks(origin: AllowedOrigin, claims: Claims, standing: Standing) -> Iterator[str]:
-    """Yield what a write lacks, for each part of an origin; empty if it lacks nothing."""
-    applier, wanted = claims.applier, origin.applier
-    if wanted is not None:
-        fits = (
-            wanted.kind in {None, applier.gvk.kind}
-            and wanted.namespace in {"", applier.namespace}
-            and wanted.name in {"", applier.name}
-        )
-        yield "" if fits else f"{applier} may not apply here"
-    if origin.source is not None:
-        yield _foreign(origin.source, claims, standing.parts)
-    if origin.revision:
-        fits = regexp.fits(origin.revision, claims.revision)
-        yield "" if fits else f"revision '{claims.revision}' does not match '{origin.revision}'"
-    if origin.verified_by:
-        fits = regexp.fits(origin.verified_by, claims.verified)
-        yield "" if fits else _unverified(origin, claims)
-        if fits and claims.verified and origin.own_trusted_root == "Deny":
-            yield _self_rooted(claims, standing.parts)
-
-
-def _unverified(origin: AllowedOrigin, claims: Claims) -> str:
-    if not claims.verified:
-        return f"no signature of {claims.source} was verified"
-    return f"'{claims.verified}' does not match '{origin.verified_by}'"
-
-
-def _self_rooted(claims: Claims, parts: Sequence[Part]) -> str:
-    """Return which source proved its signer by a trust root of its own; empty if none did.
-
-    Who writes the trust root can sign as anybody whom a pattern of signers admits.
-    """
-    others = [
-        replace(part, artifacts=tuple(each for each in part.artifacts if not _rooted(part, each)))
-        for part in parts
-    ]
-    if held(claims, others):
-        return ""
-    without = [part for part, left in zip(parts, others, strict=True) if not left.artifacts]
-    return (
-        f"the signer of {(without or parts)[0].source} was proved by the trust root in "
-        "spec.verify.trustedRootSecretRef, which the policy does not admit (ownTrustedRoot)"
-    )
-
-
-def _rooted(part: Part, artifact: Artifact) -> bool:
-    return any(each.own_trusted_root for each in part.origins(artifact))
-
-
-def _foreign(wanted: OriginSource, claims: Claims, parts: Sequence[Part]) -> str:
-    """Return which source a build may not be made from; empty if it may be from all.
-
-    The claims must hold by those artifacts alone that were fetched from where they may be. Two
-    artifacts of one digest are the same content, wherever each of them was fetched.
-    """
-    admitted = [
-        replace(part, artifacts=tuple(each for each in part.artifacts if _fits(wanted, part, each)))
-        for part in parts
-    ]
-    if held(claims, admitted):
-        return ""
-    without = [part for part, left in zip(parts, admitted, strict=True) if not left.artifacts]
-    told = (without or parts)[0]
-    if not wanted.urls or not told.recorded or not _is(wanted, told.source):
-        return f"{told.source} is not a source that is admitted"
-    return f"{told.source} {_elsewhere(wanted, told)}"
-
-
-def _fits(wanted: OriginSource, part: Part, artifact: Artifact) -> bool:
-    if not wanted.urls:
-        return _is(wanted, part.source)
-    found = origins.addressed(part.origins(artifact))
-    return (
-        _is(wanted, part.source)
-        and bool(found)
-        and not _outside(wanted, found)
-        and not _proxied(wanted, found)
-    )
-
-
-def _is(wanted: OriginSource, source: ObjectRef) -> bool:
-    return (
-        wanted.kind in {None, source.gvk.kind}
-        and wanted.namespace in {"", source.namespace}
-        and wanted.name in {"", source.name}
-    )
-
-
-def _outside(wanted: OriginSource, found: Iterable[Origin]) -> list[Origin]:
-    return [each for each in found if not urls.admits(wanted.urls, each.url)]
-
-
-def _proxied(wanted: OriginSource, found: Iterable[Origin]) -> bool:
-    """Tell whether a proxy of a source may have answered for an address."""
-    return wanted.own_proxy == "Deny" and any(each.own_proxy for each in found)
-
-
-def _elsewhere(wanted: OriginSource, part: Part) -> str:
-    """Return what is wrong with the origin of the current artifact."""
-    found = origins.addressed(part.origins(part.artifacts[0])) if part.artifacts else ()
-    if not found:
-        return f"cannot show where its artifact came from: {origins.REMEDY}"
-    if not _outside(wanted, found) and _proxied(wanted, found):
-        return (
-            "contains what was fetched through the proxy in spec.proxySecretRef, which may answer"
-            " for any address: remove it, or have the policy admit it (ownProxy)"
-        )
-    foreign = next(iter(_outside(wanted, found)), found[0])
-    at = urls.shown(foreign.url) or "an address that is not known or cannot be compared"
-    return f"contains what was fetched from {at}, which is not admitted"

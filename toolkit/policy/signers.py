@@ -80,7 +80,7 @@ def weaker(obj: Json, required: RequiredVerification) -> Finding | None:
     if provider == "cosign" and required.cosign:
         return _weaker_cosign(verify, required.cosign)
     if provider == "notation" and required.notation:
-        return None
+        return _unfounded(required.notation)
     return Finding(f"{_VERIFY}.provider", f"'{provider}' is not enough: {_told(required)}")
 
 
@@ -107,6 +107,29 @@ def refused(signed: Signed | None, required: RequiredVerification | None) -> str
     mode = f" ({signed.demanded.mode})" if signed.demanded.mode else ""
     root = ", by a trust root of the source's own" if signed.demanded.own_trusted_root else ""
     return f"it was signed by {who}{mode}{root}; required is {_told(required)}"
+
+
+def _unfounded(required: RequiredNotationSignature) -> Finding | None:
+    """Return that nothing can satisfy a requirement of names alone, if it is one.
+
+    The definition refuses such a policy; the store may hold one from before.
+    """
+    if _certifiable(required):
+        return None
+    return Finding(
+        f"{_VERIFY}.provider",
+        "no signature by Notation is enough, because the policy lists identities without "
+        "certificates, and the source brings its own authorities (ownAuthorities)",
+    )
+
+
+def _certifiable(required: RequiredNotationSignature) -> bool:
+    """Tell whether the names in certificates prove something.
+
+    A source trusts the authorities in its own Secret, and an authority writes any name.
+    """
+    named = bool(required.identities) and not required.certificates
+    return not named or required.own_authorities == "Allow"
 
 
 def _weaker_git(verify: Json, required: RequiredGitSignature) -> Finding | None:
@@ -234,6 +257,8 @@ def _identified(signed: Signed, required: RequiredCosignSignature) -> bool:
 
 
 def _certified(signed: Signed, required: RequiredNotationSignature) -> bool:
+    if not _certifiable(required):
+        return False
     if required.certificates and not _known(signed, required.certificates):
         return False
     has = set(_attributes(signed.identity))
@@ -259,7 +284,9 @@ def _told(required: RequiredVerification) -> str:
         parts.append(f"a cosign signature{_of([*required.cosign.keys, *identities])}")
     if required.notation:
         notation = required.notation
-        parts.append(f"a notation signature{_of([*notation.certificates, *notation.identities])}")
+        founded = "" if _certifiable(notation) else " (which takes certificates or ownAuthorities)"
+        named = _of([*notation.certificates, *notation.identities])
+        parts.append(f"a notation signature{named}{founded}")
     return " or ".join(parts)
 
 

@@ -22,7 +22,7 @@ from crds.meta import VERIFIED
 from crds.policy_parts import Mode
 from crds.policy_source import AllowedSource, SourcePolicy
 from toolkit.objects import Json, dig
-from toolkit.policy import origins, signers, urls
+from toolkit.policy import origins, signers, unreadable, urls
 from toolkit.policy.origins import Origin
 from toolkit.policy.signers import Finding, Signed
 
@@ -90,6 +90,8 @@ def judge_artifact(
 def _finding(obj: Json, policy: SourcePolicy) -> Finding | None:
     """Return why no entry of a policy allows an object; None if one does."""
     kind = str(obj.get("kind") or "")
+    if why := unreadable.why(policy):
+        return Finding("spec", why, origins.url_of(obj))
     entries = [entry for entry in policy.spec.sources if entry.kind == kind]
     if not entries:
         why = _of_other_kind(kind, policy)
@@ -142,6 +144,8 @@ def _of_other_kind(kind: str, policy: SourcePolicy) -> str:
 
 def _unfit(found: Iterable[Origin], policy: SourcePolicy) -> str:
     """Return why a policy does not allow content of these origins; empty if it does."""
+    if why := unreadable.why(policy):
+        return why
     refusals = [_unfit_origin(each, policy) for each in found]
     return next(filter(None, refusals), "") if refusals else origins.REMEDY
 

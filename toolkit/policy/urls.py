@@ -10,6 +10,9 @@ of letters, digits, spaces and these characters. The dot is never encoded.
 With SSH, the user is part of the address: another account of the server may have another home, root
 directory or command, and so other content behind the same path. Only ``git``, the usual account, is
 left out. A pattern without a user is about no other account.
+
+Where a server chooses the content by the login, the URL does not name it (``_BY_LOGIN``), and can
+be compared with nothing.
 """
 
 import functools
@@ -34,6 +37,18 @@ _FORM: Final = re.compile(
     r"(?::(?P<port>[1-9][0-9]{0,4}))?"
     r"(?P<path>(?:/.*)?)"
 )
+_BY_LOGIN: Final = (
+    # AWS CodeCommit: each account of AWS has its own repositories behind the same URL. An SSH user
+    # is the ID of a key, which belongs to one account. Endpoints of a VPC have the label, too.
+    (
+        re.compile(r"(?:.*\.)?git-codecommit(?:-fips)?\..*", re.DOTALL),
+        (
+            "AWS CodeCommit chooses the repository by the account that signs in, so the URL does"
+            " not tell which it is; use SSH, with the ID of the key as the user"
+        ),
+    ),
+)
+"""Hosts of servers that choose the content by the login, unless an SSH user names the account."""
 _LABEL: Final = re.compile(r"[a-z0-9_*](?:[a-z0-9_*-]*[a-z0-9_*])?")
 _NUMBER: Final = re.compile(r"[0-9]+|0x[0-9a-f]*")
 _SEGMENT: Final = re.compile(r"(?:[A-Za-z0-9._~:@+$*-]|%[0-9A-Fa-f]{2})+")
@@ -77,8 +92,13 @@ def canonical_pattern(pattern: str) -> str:
     host = f"[{_address(found['six'])}]" if found["six"] else _host(found["name"].lower())
     address = host if port in {0, _PORTS.get(scheme)} else f"{host}:{port}"
     user = found["user"] if scheme == _SSH and found["user"] not in {None, "", _USUAL} else ""
+    for hosts, why in _BY_LOGIN:
+        if not user and hosts.fullmatch(host):
+            raise UnclearURLError(why)
     address = f"{user}@{address}" if user else address
     segments = found["path"].removesuffix("/").split("/")
+    if scheme == _SSH and not user and segments[1:2] and _is_home(segments[1]):
+        raise UnclearURLError("its path is in the home directory of whoever signs in")
     return f"{scheme}://{address}" + "/".join(["", *map(_segment, segments[1:])])
 
 
@@ -108,6 +128,11 @@ def matches(pattern: str, url: str) -> bool:
     if _names_user(url) and not _names_user(pattern):
         return False  # A wildcard in the host does not stand for an account.
     return _compiled(pattern.rstrip("/")).fullmatch(url) is not None
+
+
+def _is_home(segment: str) -> bool:
+    """Tell whether a part of a path is a home directory that it does not name."""
+    return segment.replace("%7E", "~").replace("%7e", "~") == "~"
 
 
 def _names_user(url: str) -> bool:

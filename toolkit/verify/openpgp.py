@@ -138,6 +138,8 @@ def _read(keyrings: Mapping[str, bytes], now: datetime) -> _Keyring:
     return _Keyring(trusted=trusted, refused=refused, skipped=tuple(skipped))
 
 
+MOST_KEYS: Final = 1000
+"""Keys in all keyrings; each is merged with its copies, and may be tried on the signature."""
 _KEY_ID: Final = 16
 """Digits at the end of a fingerprint."""
 _UNREADABLE: Final = "it holds no OpenPGP public key, or a damaged one"
@@ -153,13 +155,24 @@ def _merged(
     """Return each key once, merged, so that a revocation in one copy counts for all.
 
     Also return the fingerprints or key ids in revocations that are stored without their key.
+
+    Raises:
+        VerificationError: there are more keys than are used; a revocation may be among the others.
     """
     found: dict[str, tuple[str, pysequoia.Cert]] = {}
     revoked: set[str] = set()
     skipped: list[Skipped] = []
+    count = 0
     for name, content in sorted(keyrings.items()):
         for block in _ARMOUR.findall(content) or [content]:
             certs = _certificates(block)
+            count += len(certs)
+            if count > MOST_KEYS:
+                raise VerificationError(
+                    f"the secret holds more than {MOST_KEYS} OpenPGP keys, copies included: remove"
+                    " those that nobody signs with",
+                    step=Step.CERTIFICATES,
+                )
             alone = _revocations(block) if not certs else frozenset()
             revoked |= alone
             if not certs and not alone:

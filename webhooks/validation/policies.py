@@ -57,22 +57,6 @@ def _allowed(obj: SourcePolicy) -> Iterator[Fault]:
         yield from _unmatched(f"spec.sources[{number}].urls", source.urls)
 
 
-def _certified(obj: SourcePolicy) -> Iterator[Fault]:
-    """Yield the entries that name identities of certificates, but none of the certificates.
-
-    A source trusts the authorities in its own Secret, and an authority writes any name.
-    """
-    for number, source in enumerate(obj.spec.sources):
-        notation = source.verify.notation if source.verify else None
-        why = (
-            "every user who may write the Secret of a source can make it trust an authority of"
-            " their own, which issues certificates with these attributes"
-        )
-        named = notation is not None and notation.identities and not notation.certificates
-        field = f"spec.sources[{number}].verify.notation.identities"
-        yield from when(bool(named), field, why)
-
-
 def _origins(obj: ProvenancePolicy) -> Iterator[Fault]:
     for number, origin in enumerate(obj.spec.origins):
         if origin.source:
@@ -147,14 +131,6 @@ SOURCE: Final[Checks[SourcePolicy]] = Checks(
     kind=SOURCE_POLICY,
     rules=(
         _url_pattern("spec.sources[].urls[]", _allowed),
-        Rule(
-            name="certificate-names",
-            fields=("spec.sources[].verify.notation.identities",),
-            demands="certificates are listed, too, because names alone prove nothing",
-            remedy="list the fingerprints of the signers in verify.notation.certificates",
-            find=_certified,
-            refuses=False,
-        ),
         _FREE_LABEL,
     ),
     patterns=(

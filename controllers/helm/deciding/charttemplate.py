@@ -1,8 +1,9 @@
 """The HelmChart of a HelmRelease with ``spec.chart``, and when it must be deleted. Pure.
 
 The HelmChart is in the namespace of the source. Its name is ``<namespace>-<name>`` of the
-HelmRelease, and its labels name the owner. ``status.helmChart`` names the HelmChart, so that it can
-be deleted when the source changes or ``spec.chartRef`` replaces ``spec.chart``.
+HelmRelease, and its labels name the owner. If that HelmChart belongs to another owner, the name is
+``helmrelease.<namespace>.<name>`` (``renamed``). ``status.helmChart`` names the HelmChart, so that
+it can be deleted when the source changes or ``spec.chartRef`` replaces ``spec.chart``.
 """
 
 import msgspec
@@ -10,7 +11,7 @@ from msgspec import structs
 
 from controllers.helm.deciding.orders import MANAGER
 from crds import HELM_CHART
-from crds.helm import OWNER_NAME, OWNER_NAMESPACE, HelmRelease, chart_name
+from crds.helm import OWNER_NAME, OWNER_NAMESPACE, HelmRelease, chart_name, other_chart_name
 from crds.helm_parts import ChartTemplate
 from crds.source_helm import HelmChart
 from toolkit.errors import AccessDeniedError
@@ -27,6 +28,18 @@ def key(obj: HelmRelease) -> ObjectKey | None:
     return ObjectKey(namespace, _name(obj))
 
 
+def other_key(obj: HelmRelease) -> ObjectKey | None:
+    """Return the key of the HelmChart if another owner has the one of Flux's name."""
+    place, meta = key(obj), obj.metadata
+    name = other_chart_name(namespace=meta.namespace, name=meta.name)
+    return ObjectKey(place.namespace, name) if place else None
+
+
+def renamed(obj: HelmRelease) -> bool:
+    """Tell whether the HelmChart has another name than in Flux."""
+    return key(obj) is not None and key(obj) == other_key(obj)
+
+
 def stale(obj: HelmRelease) -> ObjectKey | None:
     """Return the HelmChart to delete: its key has changed, or its owner is being deleted.
 
@@ -34,12 +47,13 @@ def stale(obj: HelmRelease) -> ObjectKey | None:
     without ``status.helmChart`` returns the key from its spec.
     """
     namespace, slash, name = obj.status.helm_chart.partition("/")
-    if obj.spec.suspend:
+    deleted = bool(obj.metadata.deletion_timestamp)
+    if obj.spec.suspend and not deleted:
         return None
     if not slash:
-        return key(obj) if obj.metadata.deletion_timestamp else None
+        return key(obj) if deleted else None
     made = ObjectKey(namespace, name)
-    return made if obj.metadata.deletion_timestamp or made != key(obj) else None
+    return made if deleted or made != key(obj) else None
 
 
 def desired(obj: HelmRelease) -> Json | None:
@@ -114,29 +128,37 @@ def unusable(found: HelmChart, obj: HelmRelease) -> str:
 def require_owned(live: Json | None, obj: HelmRelease) -> None:
     """Require that the live HelmChart, if there is one, belongs to this HelmRelease.
 
-    The HelmReleases ``a/b-c`` and ``a-b/c`` have the same HelmChart name, and an administrator may
-    have created a shared HelmChart with that name. Without this check a tenant could choose the
-    chart that others release. Older versions of Flux set no owner labels. A HelmChart without them
-    is recognized by its name and its field manager, which a tenant of another namespace cannot set.
-
     Raises:
         AccessDeniedError: the HelmChart belongs to another owner.
     """
-    if live is None or labelled(live, obj):
+    if live is None or owned(live, obj):
         return
     if any(_owner(live)):
         raise AccessDeniedError(
             f"HelmChart '{_key(live)}' belongs to another HelmRelease: give this one another name"
         )
-    near = dig(live, "metadata", "namespace") == obj.metadata.namespace
-    fields = dig(live, "metadata", "managedFields", default=[])
-    if dig(live, "metadata", "name") == _name(obj) and (
-        near or any(each.get("manager") == MANAGER for each in fields)
-    ):
-        return
     raise AccessDeniedError(
         f"HelmChart '{_key(live)}' was not made for this HelmRelease: give this one another name,"
         " or name the HelmChart in spec.chartRef instead"
+    )
+
+
+def owned(live: Json, obj: HelmRelease) -> bool:
+    """Tell whether a HelmChart belongs to this HelmRelease.
+
+    The HelmReleases ``a/b-c`` and ``a-b/c`` have the same Flux name, and an administrator may have
+    created a shared HelmChart with that name. Without this check a tenant could choose the chart
+    that others release. Older versions of Flux set no owner labels. A HelmChart without them is
+    recognized by its name and its field manager, which a tenant of another namespace cannot set.
+    """
+    if labelled(live, obj):
+        return True
+    near = dig(live, "metadata", "namespace") == obj.metadata.namespace
+    fields = dig(live, "metadata", "managedFields", default=[])
+    return (
+        not any(_owner(live))
+        and dig(live, "metadata", "name") == _name(obj)
+        and (near or any(each.get("manager") == MANAGER for each in fields))
     )
 
 
@@ -151,7 +173,8 @@ def _owner(live: Json) -> tuple[str | None, str | None]:
 
 
 def _name(obj: HelmRelease) -> str:
-    return chart_name(namespace=obj.metadata.namespace, name=obj.metadata.name)
+    meta = obj.metadata
+    return chart_name(namespace=meta.namespace, name=meta.name, told=obj.status.helm_chart)
 
 
 def _key(live: Json) -> ObjectKey:

@@ -18,7 +18,12 @@ const (
 	damaged    = "one of its keys cannot be read"
 	public     = "key %s has no secret part: export it with gpg --export-secret-keys"
 	protected  = "key %s has a passphrase, and nobody to ask for it: export it without one"
+	tooMany    = "it has more than %d keys and subkeys: others are not used"
 )
+
+// mostKeys is how many keys of a file are used, subkeys included. Where a message does not name its
+// recipient, each of them is tried on it.
+const mostKeys = 400
 
 var (
 	armoured  = []byte("-----BEGIN PGP ")
@@ -54,10 +59,11 @@ func read(data []byte) (keys, []string) {
 	return ring, findings
 }
 
-// readBlocks returns the keys of each block; a damaged one hides no other.
+// readBlocks returns the keys of each block, up to mostKeys; a damaged one hides no other.
 func readBlocks(data []byte) (entities openpgp.EntityList, findings []string) {
+	left := mostKeys
 	if !bytes.Contains(data, armoured) {
-		return readKeys(bytes.NewReader(data))
+		return readKeys(bytes.NewReader(data), &left)
 	}
 	for _, block := range bytes.Split(data, armoured)[1:] {
 		decoded, err := armor.Decode(io.MultiReader(bytes.NewReader(armoured), bytes.NewReader(block)))
@@ -65,17 +71,25 @@ func readBlocks(data []byte) (entities openpgp.EntityList, findings []string) {
 			findings = append(findings, unreadable)
 			continue
 		}
-		found, said := readKeys(decoded.Body)
+		found, said := readKeys(decoded.Body, &left)
 		entities, findings = append(entities, found...), append(findings, said...)
+		if left < 0 {
+			break
+		}
 	}
 	return entities, findings
 }
 
-func readKeys(from io.Reader) (entities openpgp.EntityList, findings []string) {
+// readKeys takes what it reads from left, which is negative once there were too many.
+func readKeys(from io.Reader, left *int) (entities openpgp.EntityList, findings []string) {
 	packets := packet.NewReader(from)
 	for {
 		entity, err := openpgp.ReadEntity(packets)
 		if err == nil {
+			*left -= 1 + len(entity.Subkeys)
+			if *left < 0 {
+				return entities, append(findings, fmt.Sprintf(tooMany, mostKeys))
+			}
 			entities = append(entities, entity)
 			continue
 		}

@@ -245,3 +245,25 @@ func FuzzKeysAndMessages(f *testing.F) {
 type discarded struct{ *bytes.Buffer }
 
 func (discarded) Close() error { return nil }
+
+func TestFileWithVeryManyKeysIsUsedInPart(t *testing.T) {
+	first := author(t, packet.PubKeyAlgoEdDSA)
+	last := author(t, packet.PubKeyAlgoEdDSA)
+	many := bytes.Repeat(exported(t, first), mostKeys/2)
+	messages := []string{encrypted(t, dataKey, first), encrypted(t, dataKey, last)}
+	for name, ring := range map[string][]byte{
+		"binary":   append(bytes.Clone(many), exported(t, last)...),
+		"armoured": append(inArmour(t, "PGP PRIVATE KEY BLOCK", many), inArmour(t, "PGP PRIVATE KEY BLOCK", exported(t, last))...),
+	} {
+		result := asked(t, datakeys.Request{
+			Keys:     []datakeys.Entry{{Name: "all.asc", Data: ring}},
+			Messages: messages,
+		})
+		if result.Opened[0] == nil || result.Opened[1] != nil {
+			t.Errorf("%s: opened %v", name, result.Opened)
+		}
+		if len(result.Skipped) != 1 || !strings.Contains(result.Skipped[0].Finding, "more than 400 keys and subkeys") {
+			t.Errorf("%s: skipped %v", name, result.Skipped)
+		}
+	}
+}

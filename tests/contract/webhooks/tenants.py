@@ -9,12 +9,12 @@ from tests.tools.kubectl import Kubectl
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ApiError, ForbiddenError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json
-from webhooks import references, sourcepolicy, tenancy
+from webhooks import authorship, references, sourcepolicy, tenancy
 
 if TYPE_CHECKING:
     from tests.contract.webhooks.conftest import Gate
 
-ROWS = (references.ROW, tenancy.TENANCY, tenancy.LABELS, sourcepolicy.ROW)
+ROWS = (references.ROW, tenancy.TENANCY, authorship.ROW, tenancy.LABELS, sourcepolicy.ROW)
 RBAC = "rbac.authorization.k8s.io"
 NAMESPACE = GroupVersionKind("", "v1", "Namespace")
 CONFIG_MAP = GroupVersionKind("", "v1", "ConfigMap")

@@ -17,6 +17,8 @@ from tests.contract.webhooks.tenants import (
 from tests.tools import namespaces
 from toolkit.kube.errors import ForbiddenError
 from toolkit.objects import GroupVersionKind, Json
+from toolkit.policy import authorship
+from toolkit.policy.authorship import AUTHOR
 from toolkit.policy.provenance import LABEL as PROVENANCE
 
 IMAGES = "image.toolkit.fluxcd.io"
@@ -292,6 +294,49 @@ async def test_tenant_uses_no_secret_of_others_in_any_field(tenant: Tenant) -> N
     assert "deploy" not in str(pushing.value)
     assert f"secrets '{tenant.namespace}/proxy'" in str(proxying.value)
     assert f"spec.chart.spec.verify.secretRef needs secrets '{there}/keys'" in told[-1]
+
+
+async def test_the_author_of_an_automation_is_recorded(tenant: Tenant) -> None:
+    own = {**OWN, "apiGroups": [IMAGES]}
+    mallory, bob = await tenant.may("mallory", own), await tenant.may("bob", own)
+    await tenant.admin.apply(tenant.repository(), manager="test")
+    automation: Json = {
+        "apiVersion": f"{IMAGES}/v1",
+        "kind": "ImageUpdateAutomation",
+        "metadata": {"name": "pushes", "namespace": tenant.namespace},
+        "spec": {
+            "interval": "1m",
+            "sourceRef": {"kind": "GitRepository", "name": "app"},
+            "git": {"commit": {"author": {"email": "a@example.com"}}, "push": {"branch": "b"}},
+        },
+    }
+    forged = {"annotations": {AUTHOR: '{"user": "admin", "groups": ["system:masters"]}'}}
+
+    def author(obj: Json) -> str:
+        found = authorship.recorded(obj)
+        assert found is not None
+        assert "system:authenticated" in found.groups
+        return found.name
+
+    made = await mallory.apply(
+        {**automation, "metadata": automation["metadata"] | forged}, manager="mallory"
+    )
+    again = await bob.apply(automation, manager="mallory", force=True)
+    spec = {"spec": {"interval": "5m"}}
+    gvk = GroupVersionKind(IMAGES, "v1", "ImageUpdateAutomation")
+    place = (gvk, "pushes", tenant.namespace)
+    paced = await bob.patch(*place, spec, strategy="merge")
+    dropped = await bob.patch(
+        *place, {"metadata": {"annotations": {AUTHOR: None}}}, strategy="merge"
+    )
+    taken = await bob.patch(*place, {"metadata": forged}, strategy="merge")
+    changed = await mallory.patch(
+        *place, {"spec": {"update": {"path": "apps", "strategy": "Setters"}}}, strategy="merge"
+    )
+
+    assert [author(each) for each in (made.object, again.object, paced, dropped)] == ["mallory"] * 4
+    assert author(taken) == "bob"
+    assert author(changed) == "mallory"
 
 
 async def test_tenant_cannot_relabel_its_namespace(tenant: Tenant) -> None:

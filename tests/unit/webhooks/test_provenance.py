@@ -124,6 +124,20 @@ def test_true_claims_are_admitted_without_a_request(world: World) -> None:
 RELEASED = {"applier": "HelmRelease/shop/web", "revision": "1.0.0"}
 
 
+def test_a_release_stands_behind_the_chart_that_its_status_names(world: World) -> None:
+    other = "helmrelease.shop.web"
+    user = "system:serviceaccount:penstock-system:helm-applier"
+    world.put(release() | {"status": {"helmChart": f"shop/{other}"}}, chart("shop-web"))
+    world.put(chart(other))
+
+    theirs, ours = (
+        extras(**(RELEASED | {"source": f"HelmChart/shop/{name}"})) for name in ("shop-web", other)
+    )
+
+    assert "is not built from" in str(world.deny(deployment(), user=user, extra=theirs))
+    assert world.admit(deployment(), user=user, extra=ours) == Answer()
+
+
 @pytest.mark.parametrize(
     ("spec", "source", "account"),
     [
@@ -342,13 +356,45 @@ def test_the_home_of_a_pod_is_found_over_its_controllers(world: World) -> None:
     pod = controlled("Pod", "web-1-x", "ReplicaSet", "u-ReplicaSet")
     world.stored(
         controlled("ReplicaSet", "web-1", "Deployment", "u-d"),
-        deployment(metadata={"uid": "u-d", "labels": OWNER}),
+        deployment(metadata={"uid": "u-d", "labels": OWNER, "managedFields": APPLIED}),
     )
 
     said = str(world.deny({**pod, "spec": {"changed": True}}, old=pod))
 
     assert "it is applied by Kustomization/shop/web from GitRepository/shop/fleet" in said
     assert "(https://git.example/fleet), change it there" in said
+
+
+APPLIED = [
+    {
+        "manager": "kustomize-controller",
+        "operation": "Apply",
+        "fieldsV1": {"f:metadata": {"f:labels": {"f:kustomize.toolkit.fluxcd.io/name": {}}}},
+    }
+]
+
+
+@pytest.mark.parametrize(
+    "fields",
+    [
+        [],
+        [{**APPLIED[0], "manager": "cert-manager"}],
+        [{**APPLIED[0], "manager": "helm-controller"}],
+        [{**APPLIED[0], "fieldsV1": {"f:spec": {}}}],
+    ],
+    ids=["a pod of a template", "an operator", "another applier", "other fields"],
+)
+def test_labels_that_their_applier_has_not_set_reveal_nothing(
+    world: World, fields: list[Json]
+) -> None:
+    """The labels of a Pod's template and of an operator's Secret are of the tenant's choice."""
+    obj = deployment(metadata={"labels": OWNER, "managedFields": fields})
+
+    said = str(world.deny({**obj, "spec": {"changed": True}}, old=obj))
+
+    assert "may not be changed by 'alice'" in said
+    assert "git.example" not in said
+    assert "Kustomization/shop/web" not in said
 
 
 def test_labels_of_a_new_object_reveal_nothing(world: World) -> None:
@@ -481,3 +527,17 @@ def test_an_annotation_that_breaks_nothing_is_refused(world: World, text: str) -
 
 def test_a_namespace_that_no_policy_holds_in_is_left_alone(world: World) -> None:
     assert namespaces(world, space({}), space({"a": "b"})) == Answer()
+
+
+def test_a_policy_that_cannot_be_read_admits_nothing() -> None:
+    world = World()
+    world.put(space(), policy(origins=[{"source": 1}]), source(), kustomization())
+
+    by_hand = world.deny(deployment())
+    applied = world.deny(deployment(), user=USER, extra=extras())
+
+    for denied in (by_hand, applied):
+        assert "the policy cannot be read, so nothing satisfies it" in str(denied)
+        assert "(ProvenancePolicy 'production')" in str(denied)
+    world.put(policy())
+    assert world.admit(deployment(), user=USER, extra=extras()) == Answer()

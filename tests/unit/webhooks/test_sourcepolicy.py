@@ -186,3 +186,16 @@ def test_external_artifact_needs_its_kind_allowed() -> None:
 
     assert isinstance(judged(made, before, subresource="status"), DeniedError)
     assert judged(made, before, subresource="status", policies=allowing) == Answer()
+
+
+def test_a_policy_that_cannot_be_read_allows_no_source() -> None:
+    later = policy({"kind": "Later"})
+
+    denied = judged(source(), policies=(policy(), later))
+
+    assert isinstance(denied, DeniedError)
+    assert "the policy cannot be read, so nothing satisfies it: spec.sources[0].kind" in str(denied)
+    assert "(SourcePolicy 'tenants')" in str(denied)
+    assert judged(source(where=SYSTEM), policies=(later,)) == Answer()
+    assert isinstance(judged(source(BAD), source(), policies=(later,)), DeniedError)
+    assert judged(source(suspend=True), source(), policies=(later,)) == Answer()

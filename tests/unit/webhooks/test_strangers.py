@@ -28,6 +28,9 @@ BY_NAME: Final = {row.name: row for row in PLUGINS}
 TOLD: Final = frozenset({"imagepinning", "imageverification"})
 """Rows whose answer is the digest of an image and who signed it (see ``DOCS``)."""
 
+UNASKED: Final = frozenset({"authorship"})
+"""Rows that deny nothing, and answer with the request alone."""
+
 
 @dataclass(frozen=True, kw_only=True)
 class World:
@@ -190,8 +193,24 @@ CASES: Final[dict[str, Case]] = {
 def test_every_row_is_looked_at() -> None:
     disclosing = {row.name for row in PLUGINS if row.discloses}
 
-    assert CASES.keys() | disclosing | TOLD == BY_NAME.keys()
+    assert CASES.keys() | disclosing | TOLD | UNASKED == BY_NAME.keys()
     assert disclosing == {"hints", "decryption"}
+
+
+@pytest.mark.parametrize("name", UNASKED)
+def test_some_rows_answer_with_the_request_alone(name: str) -> None:
+    obj = ours("image", "ImageUpdateAutomation", "a", {"sourceRef": {"name": "fleet"}})
+    worlds = [World(), World(stored=(protected.source(), SECRET))]
+
+    async def main() -> list[str]:
+        return [
+            await world.answer(BY_NAME[name], lambda: admission.request(obj), proven=False)
+            for world in worlds
+        ]
+
+    first, second = asyncio.run(main())
+
+    assert first == second
 
 
 def test_every_row_is_in_the_table() -> None:

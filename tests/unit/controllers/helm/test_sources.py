@@ -203,5 +203,6 @@ def test_what_wakes_a_release_are_its_chart_and_the_source_that_needs_a_grant() 
 
     assert [str(ref) for ref in found.sources] == [
         "HelmChart/shared/team-app",
+        "HelmChart/shared/helmrelease.team.app",
         "HelmRepository/shared/charts",
     ]

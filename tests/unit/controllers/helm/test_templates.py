@@ -6,17 +6,19 @@ from typing import Any
 import msgspec
 import pytest
 
+from controllers.helm.chartcounts import ChartCounts
 from controllers.helm.running.draft import Draft
 from controllers.helm.sources import KIND, ChartReader
 from controllers.helm.templates import Templates
-from crds.helm import HelmRelease
+from crds.helm import HelmRelease, other_chart_name
 from crds.source_helm import HelmChart
 from tests.fakes.granting import AnySource, allowing, grant
 from tests.fakes.releases import release
 from toolkit import telemetry
-from toolkit.errors import AccessDeniedError, TransientError
+from toolkit.errors import AccessDeniedError, TransientError, WaitingError
 from toolkit.kube.client import Applied
 from toolkit.kube.errors import NotFoundError, UnreachableError
+from toolkit.kube.informer import Change
 from toolkit.kube.reconciliation import Event, Reconciliation
 from toolkit.objects import GroupVersionKind, Json, ObjectKey
 from toolkit.policy.references import References
@@ -31,7 +33,7 @@ PLACE = ObjectKey("team", "team-app")
 class World:
     """HelmCharts, and the requests that were sent about them."""
 
-    def __init__(self, policy: References | None = None) -> None:
+    def __init__(self, policy: References | None = None, *, limit: int = 0) -> None:
         self.charts: dict[ObjectKey, Json] = {}
         self.sent: list[str] = []
         self.version = 0
@@ -41,7 +43,10 @@ class World:
         self.events: list[str] = []
         client: Any = self
         reader = ChartReader({}, policy=policy or allowing(), sources=AnySource())
-        self.templates = Templates(client=client, reader=reader, lookup=self._lookup)
+        self.counts = ChartCounts(limit)
+        self.templates = Templates(
+            client=client, reader=reader, lookup=self._lookup, counts=self.counts
+        )
 
     async def run(self, obj: HelmRelease) -> Draft:
         """Run the stage over an object."""
@@ -77,6 +82,8 @@ class World:
 
     async def apply(self, obj: Json, *, manager: str) -> Applied:
         self.sent.append(f"apply {manager}")
+        if self.down:
+            raise UnreachableError("the API server is away")
         key = ObjectKey(obj["metadata"]["namespace"], obj["metadata"]["name"])
         created = key not in self.charts
         version = {"resourceVersion": self._version(), "uid": "u"}
@@ -205,13 +212,14 @@ async def test_helmchart_of_another_release_is_not_touched() -> None:
     labels["helm.toolkit.fluxcd.io/namespace"] = "mallory"
     world.sent.clear()
 
-    with pytest.raises(AccessDeniedError, match="belongs to another HelmRelease"):
-        await world.run(release(spec=TEMPLATE))
+    theirs = dict(world.charts[PLACE])
+    draft = await world.run(release(spec=TEMPLATE))
     gone = release(spec=TEMPLATE, status={"helmChart": str(PLACE)}, deleted=True)
     await world.run(gone)
 
-    assert world.sent == ["get", "get"]
-    assert PLACE in world.charts
+    assert world.sent == ["get", "get", "apply helm-controller", "delete u"]
+    assert world.charts == {PLACE: theirs}
+    assert draft.obj.status.helm_chart == "team/helmrelease.team.app"
 
 
 SHARED = ObjectKey("shared", "team-app")
@@ -247,6 +255,13 @@ def written_by(manager: str, place: ObjectKey = SHARED) -> Json:
     }
 
 
+def everything() -> References:
+    """Return the decision that every HelmRelease may use the sources of the other namespace."""
+    of = {"group": "helm.toolkit.fluxcd.io", "kind": "HelmRelease", "namespace": "*"}
+    to = {"group": "source.toolkit.fluxcd.io", "kind": "HelmRepository"}
+    return allowing(grant(SHARED.namespace, of=of, to=to))
+
+
 @pytest.fixture
 def granted() -> World:
     """Give the world in which the HelmRelease may use the source of another namespace."""
@@ -258,10 +273,134 @@ def granted() -> World:
 async def test_helmchart_that_somebody_shares_is_not_taken(granted: World) -> None:
     granted.charts[SHARED] = written_by("kubectl")
 
-    with pytest.raises(AccessDeniedError, match="'shared/team-app' was not made for this"):
-        await granted.run(release(spec=FAR))
+    await granted.run(release(spec=FAR))
 
     assert granted.charts[SHARED]["spec"]["chart"] == "nginx"
+    assert granted.charts[OTHER]["spec"]["chart"] == "shop"
+
+
+OTHER = ObjectKey("shared", "helmrelease.team.app")
+
+
+async def test_two_releases_of_one_flux_name_have_a_helmchart_each() -> None:
+    """A tenant with ``a/b-c`` neither keeps ``a-b/c`` from its chart nor chooses it."""
+
+    def named(namespace: str, name: str, chart: str, told: str = "") -> HelmRelease:
+        template = {"chart": {"spec": {**FAR["chart"]["spec"], "chart": chart}}}
+        spec = {**FAR, **template}
+        metadata = {"namespace": namespace, "name": name}
+        return release(spec=spec, status={"helmChart": told}, metadata=metadata)
+
+    world = World(everything())
+    first = await world.run(named("a", "b-c", "evil"))
+    second = await world.run(named("a-b", "c", "good"))
+    told = second.obj.status.helm_chart
+    again = await world.run(named("a-b", "c", "better", told))
+    kept = await world.run(named("a", "b-c", "evil", first.obj.status.helm_chart))
+
+    charts = {key.name: each["spec"]["chart"] for key, each in world.charts.items()}
+    assert charts == {"a-b-c": "evil", "helmrelease.a-b.c": "better"}
+    assert again.obj.status.helm_chart == "shared/helmrelease.a-b.c"
+    assert kept.obj.status.helm_chart == "shared/a-b-c"
+
+
+async def test_helmchart_keeps_its_other_name_until_the_release_goes(granted: World) -> None:
+    granted.charts[SHARED] = written_by("kubectl")
+    await granted.run(release(spec=FAR))
+    del granted.charts[SHARED]
+    status = {"helmChart": str(OTHER)}
+
+    kept = await granted.run(release(spec=FAR, status=status))
+    await granted.run(release(spec=FAR, status=status, deleted=True))
+
+    assert kept.obj.status.helm_chart == str(OTHER)
+    assert granted.charts == {}
+
+
+@pytest.mark.parametrize("told", [str(SHARED), str(OTHER), ""])
+async def test_helmchart_under_both_names_of_another_owner_is_refused(
+    granted: World, told: str
+) -> None:
+    for place in (SHARED, OTHER):
+        granted.charts[place] = written_by("kubectl", place)
+
+    with pytest.raises(AccessDeniedError, match="was not made for this HelmRelease"):
+        await granted.run(release(spec=FAR, status={"helmChart": told}))
+
+    assert {each["spec"]["chart"] for each in granted.charts.values()} == {"nginx"}
+
+
+def test_no_release_has_the_other_name_of_another_as_its_flux_name() -> None:
+    other = other_chart_name(namespace="a-b", name="c.d-e")
+
+    splits = [(other[:at], other[at + 1 :]) for at, char in enumerate(other) if char == "-"]
+
+    assert splits
+    assert all("." in namespace for namespace, _ in splits)  # which no namespace has
+    assert other != other_chart_name(namespace="a", name="b.c.d-e")
+
+
+async def test_helmcharts_in_another_namespace_are_bounded_by_namespace() -> None:
+    world = World(everything(), limit=2)
+
+    async def made(namespace: str, name: str, **more: Any) -> Draft:
+        metadata = {"namespace": namespace, "name": name}
+        return await world.run(release(spec=FAR, metadata=metadata, **more))
+
+    await made("team", "one")
+    await made("team", "two")
+    with pytest.raises(WaitingError, match="have 2 HelmCharts in namespace 'shared'") as refused:
+        await made("team", "three")
+    await made("team", "one")
+    await made("ads", "three")
+    await made("shared", "three")
+    assert refused.value.reason == "HelmChartLimitExceeded"
+    assert len(world.charts) == 4
+
+    two = ObjectKey("shared", "team-two")
+    shown = msgspec.convert(world.charts[two], HelmChart)
+    world.counts.saw(Change("DELETED", two, shown, None))
+    await made("team", "three")
+
+    assert ObjectKey("shared", "team-three") in world.charts
+
+
+async def test_helmcharts_that_others_label_count_only_where_they_are() -> None:
+    world = World(everything(), limit=1)
+    labels = {"helm.toolkit.fluxcd.io/name": "x", "helm.toolkit.fluxcd.io/namespace": "team"}
+    for place in (ObjectKey("evil", "team-x"), ObjectKey("shared", "copy")):
+        theirs = written_by("kubectl", place)
+        theirs["metadata"]["labels"] = labels
+        chart = msgspec.convert(theirs, HelmChart)
+        world.counts.saw(Change("ADDED", place, None, chart))
+
+    await world.run(release(spec=FAR))
+
+    assert SHARED in world.charts
+
+
+async def test_helmchart_that_could_not_be_made_does_not_count() -> None:
+    world = World(everything(), limit=1)
+    world.down = True
+    with pytest.raises(UnreachableError):
+        await world.run(release(spec=FAR))
+    world.down = False
+
+    await world.run(release(spec=FAR))
+
+    assert SHARED in world.charts
+
+
+async def test_helmchart_of_a_suspended_release_goes_with_it() -> None:
+    world = World()
+    await world.run(release(spec=TEMPLATE))
+    suspended: Json = {**TEMPLATE, "suspend": True}
+
+    await world.run(release(spec=suspended, status={"helmChart": str(PLACE)}))
+    assert PLACE in world.charts
+    await world.run(release(spec=suspended, status={"helmChart": str(PLACE)}, deleted=True))
+
+    assert world.charts == {}
 
 
 async def test_helmchart_of_older_flux_is_taken_over(granted: World) -> None:

@@ -62,6 +62,15 @@ async def test_the_namespace_of_the_release_is_charged() -> None:
     assert await Charging(Releases(release())).account(chart()) == "team"
 
 
+async def test_a_chart_under_its_other_name_is_charged_once_the_status_names_it() -> None:
+    other = chart("helmrelease.team.app")
+    named = release(made="platform/helmrelease.team.app")
+
+    assert await Charging(Releases(named)).account(other) == "team"
+    with pytest.raises(TransientError, match="does not use it"):
+        await Charging(Releases(release(made="platform/team-app"))).account(other)
+
+
 async def test_a_release_that_changed_is_charged_for_what_it_made() -> None:
     suspended = release("elsewhere", made="platform/team-app")
     by_reference = {**release(made="platform/team-app"), "spec": {"chartRef": {"name": "x"}}}

@@ -442,3 +442,27 @@ def test_an_event_without_end_is_given_up(caplog: pytest.LogCaptureFixture) -> N
     asyncio.run(main())
 
     assert "32 MiB" in caplog.records[0].__dict__["error"]
+
+
+def test_something_may_stand_in_for_what_does_not_decode() -> None:
+    server = FakeApiServer()
+    server.put("configmaps", "a", data="x")
+    server.put("configmaps", "b", data={"x": "1"})
+
+    async def scenario(watched: Watched) -> None:
+        await watched.informer.wait_synced()
+        await watched.until(lambda: server.watchers == 1)
+        server.put("configmaps", "a", data={"x": "2"})
+        server.put("configmaps", "b", data="y")
+        server.remove("configmaps", "b")
+        await watched.until(lambda: len(watched.changes) == 5)
+
+    watched = watch(scenario, server, stand_in=lambda _: Data({"stand": "in"}))
+
+    assert [(each.key.name, each.new) for each in watched.changes] == [
+        ("a", Data({"stand": "in"})),
+        ("b", Data({"x": "1"})),
+        ("a", Data({"x": "2"})),
+        ("b", Data({"stand": "in"})),
+        ("b", None),
+    ]

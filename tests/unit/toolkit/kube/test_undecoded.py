@@ -153,14 +153,16 @@ async def test_events_tell_of_kinds_that_no_controller_reconciles() -> None:
     informer = SimpleNamespace(subscribe_undecoded=handlers.append)
     recorder = SimpleNamespace(emit=events.append)
 
-    telling = asyncio.create_task(undecoded.tell(crds.SOURCE_POLICY, informer, recorder))
+    telling = asyncio.create_task(
+        undecoded.tell(crds.SOURCE_POLICY, informer, recorder, meanwhile="all is refused")
+    )
     await asyncio.sleep(0)
     handlers[0](ObjectKey("", "signed"), lost)
     telling.cancel()
 
     (event,) = events
     assert (event.severity, event.reason, event.meta.uid) == ("error", "ValidationFailed", "1")
-    assert "spec.mode 'Sometimes'" in event.message
+    assert "cannot be read, and all is refused until it can: spec.mode 'Sometimes'" in event.message
     assert telemetry.UNDECODED.labels("SourcePolicy")._value.get() == 1
     handlers[0](ObjectKey("", "signed"), None)
     assert telemetry.UNDECODED.labels("SourcePolicy")._value.get() == 0

@@ -5,8 +5,10 @@ from dataclasses import replace
 
 import pytest
 
+from controllers.helm.deciding import orders
 from controllers.kustomize.sources import Mount, Sources
 from crds.meta import VERIFIED, Artifact
+from toolkit.apply import options
 from toolkit.kube import impersonation
 from toolkit.objects import GroupVersionKind, ObjectKey, ObjectRef
 from toolkit.policy import claims
@@ -248,3 +250,8 @@ def test_the_account_is_the_named_one_else_the_default(
     installed = ObjectKey("flux-system", "kustomize-applier")
 
     assert claims.account("shop", name, default=default, installed=installed) == expected
+
+
+def test_the_managers_are_those_that_apply() -> None:
+    assert claims.MANAGERS == {"Kustomization": options.MANAGER, "HelmRelease": orders.MANAGER}
+    assert claims.MANAGERS.keys() == claims.APPLIERS.keys()

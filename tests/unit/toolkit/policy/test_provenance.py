@@ -245,14 +245,13 @@ def test_what_nobody_signed_is_not_signed_by_anybody() -> None:
     unsigned = Claims(
         applier=APPLIER, source=CLAIMS.source, revision=CLAIMS.revision, digest=CLAIMS.digest
     )
-    wanting = policy(origins=[{"verifiedBy": ".*"}, {"verifiedBy": ".+", "revision": "v.*"}])
+    wanted = [policy(origins=[{"verifiedBy": each}]) for each in (".+", ".*", ".*|")]
 
-    (found,) = provenance.judge(
-        [policy(origins=[{"verifiedBy": ".+"}])], attempt(), unsigned, STANDING
-    )
+    found = provenance.judge(wanted, attempt(), unsigned, STANDING)
 
-    assert found.why == "no signature of GitRepository/flux-system/fleet was verified"
-    assert provenance.judge([wanting], attempt(), unsigned, STANDING) == ()
+    assert [each.why for each in found] == [
+        "no signature of GitRepository/flux-system/fleet was verified" for _ in wanted
+    ]
 
 
 def test_the_closest_origin_is_told() -> None:
@@ -262,6 +261,78 @@ def test_the_closest_origin_is_told() -> None:
     (found,) = provenance.judge([policy(origins=[far, near])], attempt(), CLAIMS, STANDING)
 
     assert found.why == "revision 'main@sha1:aaa' does not match 'v.*'"
+
+
+BY_K = {"verifiedBy": ".*with key 'K'"}
+
+
+def beside(**metadata: str) -> tuple[Part, Part]:
+    """Return the fleet, and another source of the same build with these metadata."""
+    other = part("https://git.example/x", "vendor/x", name="x")
+    artifact = replace(
+        other.artifacts[0], revision="dev@sha1:bbb", metadata=fetched_from("https://x") | metadata
+    )
+    return part(), dataclasses.replace(other, artifacts=(artifact,))
+
+
+BOTH = dataclasses.replace(
+    CLAIMS,
+    revision="main@sha1:aaa, vendor/x=dev@sha1:bbb",
+    digest="sha256:1, vendor/x=sha256:1",
+)
+
+
+def test_every_source_of_a_build_is_signed_by_who_may() -> None:
+    theirs = "verified signature of commit 'bbb' with key 'T'"
+    ours = "verified signature of commit 'bbb' with key 'K'"
+    nobodys = dataclasses.replace(BOTH, verified="")
+
+    assert not foreign_to(BY_K, *beside(**{VERIFIED: ours}), claims=BOTH)
+    assert foreign_to(BY_K, *beside(**{VERIFIED: theirs}), claims=BOTH) == (
+        f"'{theirs}' does not match '.*with key 'K'' (GitRepository/flux-system/x)"
+    )
+    for claims in (BOTH, nobodys):
+        assert foreign_to(BY_K, *beside(), claims=claims) == (
+            "no signature of GitRepository/flux-system/x was verified"
+        )
+
+
+def test_every_source_of_a_build_has_a_revision_that_is_admitted() -> None:
+    parts = beside(**{VERIFIED: SIGNED})
+
+    assert not foreign_to({"revision": "(main|dev)@sha1:.*"}, *parts, claims=BOTH)
+    assert foreign_to({"revision": "main@.*"}, *parts, claims=BOTH) == (
+        "revision 'dev@sha1:bbb' of GitRepository/flux-system/x does not match 'main@.*'"
+    )
+    assert foreign_to({"revision": "dev@.*"}, *parts, claims=BOTH) == (
+        "revision 'main@sha1:aaa' of GitRepository/flux-system/fleet does not match 'dev@.*'"
+    )
+
+
+def test_what_a_repository_includes_is_signed_by_who_may() -> None:
+    def including(**facts: str) -> Part:
+        own, base = (origins.Origin(kind="GitRepository", name=name) for name in ("fleet", "base"))
+        record = origins.record(own, [replace(base, facts=facts)])
+        artifact = replace(part().artifacts[0], metadata={VERIFIED: SIGNED, origins.RECORD: record})
+        return dataclasses.replace(part(), artifacts=(artifact,))
+
+    assert not foreign_to(BY_K, including(**{VERIFIED: SIGNED}))
+    assert "key 'T'' does not match" in foreign_to(BY_K, including(**{VERIFIED: "with key 'T'"}))
+    assert foreign_to(BY_K, including()) == (
+        "no signature of 'base', which GitRepository/flux-system/fleet includes, was verified"
+    )
+
+
+def test_a_signature_of_content_without_a_record_counts_for_nothing() -> None:
+    silent = replace(part().artifacts[0], metadata={VERIFIED: SIGNED})
+
+    assert "stored without a record" in foreign_to(
+        BY_K, dataclasses.replace(part(), artifacts=(silent,))
+    )
+
+
+def test_a_build_from_nothing_satisfies_no_origin() -> None:
+    assert foreign_to({"revision": ".*"}) == "Kustomization/shop/web is built from no source"
 
 
 def test_every_part_of_a_build_must_be_admitted() -> None:

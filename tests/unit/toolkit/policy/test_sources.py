@@ -391,13 +391,37 @@ def test_keyed_signer_must_be_one_of_the_keys() -> None:
     ],
 )
 def test_notation_signer_must_have_all_attributes(identity: str, *, allowed: bool) -> None:
-    entry = OCI | {"verify": {"notation": {"identities": ["C=US, O=Acme"]}}}
+    notation = {"identities": ["C=US, O=Acme"], "ownAuthorities": "Allow"}
+    entry = OCI | {"verify": {"notation": notation}}
     source = oci(verify={"provider": "notation", "secretRef": SECRET})
     metadata = facts("notation", identity=identity, fingerprint=KEY)
 
     violations = judged(source, metadata, policy(entry))
 
     assert (not violations) is allowed
+
+
+@pytest.mark.parametrize(
+    ("more", "allowed"),
+    [
+        ({}, False),
+        ({"ownAuthorities": "Deny"}, False),
+        ({"ownAuthorities": "Allow"}, True),
+        ({"certificates": [KEY]}, True),
+        ({"certificates": [KEY.replace("ab", "cd")], "ownAuthorities": "Allow"}, False),
+    ],
+)
+def test_names_in_certificates_prove_nothing_alone(more: Json, *, allowed: bool) -> None:
+    entry = OCI | {"verify": {"notation": {"identities": ["O=Acme"], **more}}}
+    source = oci(verify={"provider": "notation", "secretRef": SECRET})
+    metadata = facts("notation", identity="CN=release,O=Acme", fingerprint=KEY)
+
+    found = judged(source, metadata, policy(entry))
+
+    assert (not found) is allowed
+    if "certificates" not in more and not allowed:
+        assert all("ownAuthorities" in str(each) for each in found)
+        assert sources.judge(source, [policy(entry)])
 
 
 def test_notation_certificate_must_be_one_of_those_required() -> None:

@@ -6,7 +6,7 @@ from toolkit.policy import urls
 
 ACME = "https://github.com/acme/**"
 AZURE = "dev.azure.com/acme"
-CODECOMMIT = "https://git-codecommit.us-east-1.amazonaws.com/v1/repos/a"
+CODECOMMIT = "git-codecommit.us-east-1.amazonaws.com/v1/repos/a"
 ECR = "oci://123.dkr.ecr.eu-west-1.amazonaws.com/a__b/c--d"
 GOOGLE = "https://source.developers.google.com/p/acme.example:fleet/r/a"
 ESCAPES = (
@@ -43,7 +43,14 @@ ESCAPES = (
         ("https://github.com/acme/.github", "https://github.com/acme/.github"),
         ("https://gitea.example/@acme/a+b_c-d.e.git", "https://gitea.example/@acme/a+b_c-d.e.git"),
         (GOOGLE, GOOGLE),
-        (CODECOMMIT, CODECOMMIT),
+        (f"ssh://APKAEXAMPLE@{CODECOMMIT}", f"ssh://APKAEXAMPLE@{CODECOMMIT}"),
+        ("ssh://ada@git.example/~/a", "ssh://ada@git.example/~/a"),
+        ("ssh://git@git.example/~kim/a", "ssh://git.example/~kim/a"),
+        ("https://git.example/~/a", "https://git.example/~/a"),
+        (
+            "https://git-codecommits.example/v1/repos/a",
+            "https://git-codecommits.example/v1/repos/a",
+        ),
         (ECR, ECR),
         ("oci://registry:5000/a", "oci://registry:5000/a"),
         ("https://acme.blob.core.windows.net/$web", "https://acme.blob.core.windows.net/$web"),
@@ -103,6 +110,13 @@ def test_a_url_has_one_form(url: str, meant: str) -> None:
         "github.com/acme",
         "git@github.com:acme/app",
         "",
+        *(f"https://{login}{CODECOMMIT}" for login in ("", "key:secret@", "a-at-1:b@")),
+        *(f"ssh://{login}{CODECOMMIT}" for login in ("", "git@")),
+        "https://GIT-CodeCommit.eu-west-1.amazonaws.com:443/v1/repos/a",
+        "https://git-codecommit-fips.us-east-1.amazonaws.com/v1/repos/a",
+        "https://git-codecommit.cn-north-1.amazonaws.com.cn/v1/repos/a",
+        "https://vpce-1-2.git-codecommit.us-east-1.vpce.amazonaws.com/v1/repos/a",
+        *(f"ssh://{login}git.example/{home}/a" for login in ("", "git@") for home in ("~", "%7E")),
     ],
 )
 def test_a_url_of_two_meanings_has_no_form(url: str) -> None:

@@ -256,3 +256,12 @@ def fresh_copy(author: Author) -> bytes:
         capture_output=True,
         check=True,
     ).stdout
+
+
+def test_more_keys_than_are_counted_are_refused(authors: dict[str, Author]) -> None:
+    public = authors["ed25519"].public
+    keyrings = {"all.asc": public * openpgp.MOST_KEYS}
+
+    openpgp.verify(signed_by(authors["ed25519"]), keyrings)
+    with pytest.raises(VerificationError, match="more than 1000 OpenPGP keys, copies included"):
+        openpgp.verify(signed_by(authors["ed25519"]), keyrings | {"one.asc": public})
