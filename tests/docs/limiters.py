@@ -297,14 +297,14 @@ LIMITERS = (
         "Slots",
         "an operation of a worker; one that waits takes a spare slot",
         "at its deadline, when the worker is killed",
-        "process",
+        "namespace",
     ),
     _row(
         "toolkit/native/slots.py",
-        "Semaphore",
-        "an operation of a worker (the row above)",
+        "Turns",
+        "an operation of a worker (the row above); who waits takes turns",
         "at its deadline",
-        "process",
+        "namespace",
     ),
     # Servers of others.
     _row(

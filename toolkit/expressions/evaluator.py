@@ -173,22 +173,24 @@ class Evaluator:
             await self._sleep(self._rested - self._monotonic())
             began, used = self._monotonic(), None
             try:
-                answer = await self._ask(op, limited)
+                answer = await self._ask(namespace, op, limited)
                 used = answer["seconds"]
             finally:  # also when the request is given up, or ends its worker
                 ended = self._monotonic()
                 self._rested = ended + (ended - began if used is None else used) * self._rest
         return answer
 
-    async def _ask(self, op: str, request: Mapping[str, Any]) -> Any:
+    async def _ask(self, namespace: str, op: str, request: Mapping[str, Any]) -> Any:
         """Run an operation; whether it has enough memory does not depend on earlier requests."""
         try:
             try:
-                return await calls.call(self._pool, op, request, timeout=_SECONDS)
+                return await calls.call(self._pool, op, request, flow=namespace, timeout=_SECONDS)
             except WorkerMemoryError as exc:
                 if exc.fresh:
                     raise
-                return await calls.call(self._pool, op, request, timeout=_SECONDS, fresh=True)
+                return await calls.call(
+                    self._pool, op, request, flow=namespace, timeout=_SECONDS, fresh=True
+                )
         except WorkerMemoryError as exc:
             raise BudgetError(
                 f"the expressions need more than {exc.limit >> 20} MiB of memory: use simpler"
