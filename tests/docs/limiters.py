@@ -279,7 +279,8 @@ LIMITERS = (
         "toolkit/expressions/evaluator.py",
         "Turns",
         "expressions of an object, a hook or a review, while a worker evaluates them",
-        "after two seconds of processor time, or thirty seconds, when the worker is ended",
+        "after a second of processor time, or thirty seconds, when the worker is ended; namespaces "
+        "that have ended workers lately count as one",
         "namespace",
     ),
     _row("toolkit/apply/clock.py", "Lock", "the clock of one API server", "then", "process"),
