@@ -87,7 +87,7 @@ class Listener:
         if not self._listening.is_set():
             return
         self._listening.clear()
-        self._server.stopping = True
+        self._server.connections.retire()
         await asyncio.sleep(self._delay)
         self._left.set()
         self._server.closed = True

@@ -139,7 +139,6 @@ class Server:
         self.connections = Connections(Limits.fitting(_CONNECTIONS, request_bytes=_REQUEST_BYTES))
         self._running = _Running()
         self._running.idle.set()
-        self.stopping = False
         """New connections are unwelcome; requests are still answered."""
         self.closed = False
         """Requests are sent elsewhere."""
@@ -354,9 +353,6 @@ class Server:
         if record is not None:
             record.response = response
             response.headers[audit.HEADER] = record.audit_id
-        if self.stopping:
-            # The next connection then goes to another replica.
-            response.force_close()
 
     def _measured(self, info: RequestInfo, code: int, seconds: float) -> None:
         known = info.resource if info.resource in self._routes else ""

@@ -24,6 +24,8 @@ _AWAY: Final = 4
 _SHARE: Final = 0.75
 TIMES: Final = 3
 """A flow holds at most so many times what is left."""
+ALONE: Final = ""
+"""The flow of a process that works for one user."""
 
 
 class BusyError(TransientError):
@@ -39,6 +41,16 @@ def fair(own: int, taken: int, places: int) -> bool:
     """
     left = places - taken
     return left > 0 and own < max(1, int(places * _SHARE)) and own < TIMES * left
+
+
+def room(alone: int) -> int:
+    """Return the smallest number of places of which one flow may hold ``alone``, and never all."""
+    if not alone:
+        return 0
+    places = alone + 1
+    while not all(fair(own, own, places) for own in range(alone)):
+        places += 1
+    return places
 
 
 class Place(Protocol):
@@ -92,8 +104,7 @@ class Turns:
         try:
             yield turn
         finally:
-            if turn.held:
-                self._release(flow)
+            turn.end()
 
     async def _enter(self, flow: str) -> None:
         if not self._free(flow) or self._waiting:
@@ -198,3 +209,9 @@ class Turn:
             BusyError: too many wait for a place afterwards.
         """
         return self._turns._without(self)  # noqa: SLF001 - two classes, one thing
+
+    def end(self) -> None:
+        """Give the place back for good, if the caller has one."""
+        if self.held:
+            self.held = False
+            self._turns._release(self.flow)  # noqa: SLF001 - two classes, one thing

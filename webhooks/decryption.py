@@ -129,7 +129,7 @@ class Decryption:
         try:
             # A user may name the key service.
             async with request.place.away():
-                opened = await self._opened(named, held, voucher)
+                opened = await self._opened(named, held, voucher, flow=request.namespace)
         except DecryptionError as error:
             code = 503 if isinstance(error, UnreachableError) else 403
             raise DeniedError(f"cannot decrypt {request.ref}: {error}", code=code) from None
@@ -143,7 +143,12 @@ class Decryption:
         return Answer(object=filled, audit={key: text for key, text in audit.items() if text})
 
     async def _opened(
-        self, secret: Json, held: Sequence[Mapping[str, bytes]], voucher: "_Voucher | None"
+        self,
+        secret: Json,
+        held: Sequence[Mapping[str, bytes]],
+        voucher: "_Voucher | None",
+        *,
+        flow: str,
     ) -> Opened:
         ring = await asyncio.to_thread(KeyRing.from_secret, _together(held))
         entries = tuple(map(logins.from_secret, held))
@@ -161,7 +166,7 @@ class Decryption:
                 listed=False,
             )
 
-        return await self._sign_ins.services.open(work, ring, access)
+        return await self._sign_ins.services.open(work, ring, access, flow=flow)
 
     async def _lent(
         self, request: Request, secret: Json

@@ -200,6 +200,7 @@ class Endpoint:
     async def drain(self, *, linger: float, grace: float) -> None:
         """Answer for ``linger`` seconds more, and wait ``grace`` seconds for running reviews."""
         self._draining = True
+        self.connections.retire()
         await asyncio.sleep(linger)
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(grace):
@@ -249,11 +250,7 @@ class Endpoint:
         return self._replied(reply)
 
     def _replied(self, body: bytes) -> web.Response:
-        response = web.Response(body=body, content_type=_JSON)
-        if self._draining:
-            # The API server then opens its next connection to another replica.
-            response.force_close()
-        return response
+        return web.Response(body=body, content_type=_JSON)
 
     async def _readyz(self, _: web.Request) -> web.Response:
         if self._draining:

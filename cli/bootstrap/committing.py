@@ -15,6 +15,7 @@ from toolkit.remote.git import git
 from toolkit.remote.git.errors import GitAuthError
 from toolkit.remote.git.git import Author, Committed, GitClient, NewFile
 from toolkit.remote.git.wire import SigningKey
+from toolkit.turns import ALONE
 
 SECONDS: Final = 120.0
 
@@ -55,6 +56,7 @@ async def commit(
             author=signature.author,
             now=datetime.now(UTC),
             scratch=scratch,
+            flow=ALONE,
             timeout=SECONDS,
             signing=signature.key,
         )

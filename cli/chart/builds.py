@@ -15,6 +15,7 @@ from toolkit.native import calls
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json
 from toolkit.render import kustomize
+from toolkit.turns import ALONE
 
 LEFT_OUT: Final = frozenset({"dev"})
 """Components that other values replace: an image that was built on the node, and replicas."""
@@ -54,4 +55,4 @@ async def _built(pool: WorkerPool, names: Iterable[str]) -> Sequence[Json]:
         transformations={},
         files={_BASE: yaml.safe_dump(base).encode()},
     )
-    return (await kustomize.build(pool, request, timeout=_DEADLINE)).objects
+    return (await kustomize.build(pool, request, flow=ALONE, timeout=_DEADLINE)).objects

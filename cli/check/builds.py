@@ -26,6 +26,7 @@ from toolkit.native import calls
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import GroupVersionKind, Json, gvk_of, key_of
 from toolkit.render import kustomize, substitute
+from toolkit.turns import ALONE
 
 _KIND: Final = GroupVersionKind(*KUSTOMIZATION.gvk)
 _VARIABLE: Final = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
@@ -176,7 +177,7 @@ class _Builder:
     async def _build(self, holder: Subject, path: str, plan: Json, post: Any) -> list[Subject]:
         wanted = kustomize.Build(mounts={"": self._root}, path=f"./{path}", transformations=plan)
         try:
-            built = await kustomize.build(self._pool, wanted, timeout=self._seconds)
+            built = await kustomize.build(self._pool, wanted, flow=ALONE, timeout=self._seconds)
             plain = [each for each in built.objects if subjects.ours(each)]
             objects = await self._substituted(plain, post) if isinstance(post, dict) else plain
         except PenstockError as exc:
@@ -207,6 +208,7 @@ class _Builder:
             known | {name: f"${{{name}}}" for name in names},
             strict=False,
             always=True,
+            flow=ALONE,
             timeout=self._seconds,
         )
 

@@ -22,6 +22,7 @@ from toolkit.remote.git.errors import GitAuthError
 from toolkit.remote.git.git import Checkout, GitClient, GitReference
 from toolkit.remote.git.ondisk import repository
 from toolkit.remote.git.url import GitUrl
+from toolkit.turns import ALONE
 
 _DEFAULT: Final = GitReference(name="HEAD")
 """The default of a clone."""
@@ -115,13 +116,16 @@ async def _checkout(address: str, wanted: Wanted, into: Path) -> Checkout:
     pool = git.start(size=1, writes=(into.parent,))
     client = GitClient(pool)
     try:
-        resolved = await client.resolve(address, wanted.reference, auth, timeout=wanted.timeout)
+        resolved = await client.resolve(
+            address, wanted.reference, auth, flow=ALONE, timeout=wanted.timeout
+        )
         return await client.checkout(
             address,
             resolved,
             auth,
             into,
             recurse_submodules=wanted.submodules,
+            flow=ALONE,
             timeout=wanted.timeout,
         )
     except GitAuthError as exc:

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from cli import errors, examples, loading, session
+from toolkit.turns import ALONE
 
 if TYPE_CHECKING:
     from toolkit.native import calls
@@ -45,7 +46,7 @@ async def _replaced(text: str, *, strict: bool) -> str:
     pool = calls.start(size=1)
     try:
         return await substitute.substitute_text(
-            pool, text, variables, strict=strict, timeout=_SECONDS
+            pool, text, variables, strict=strict, flow=ALONE, timeout=_SECONDS
         )
     finally:
         await pool.close()

@@ -21,6 +21,7 @@ from toolkit.kube import rbac
 from toolkit.native import calls
 from toolkit.objects import GroupVersionKind, Json, gvk_of
 from toolkit.render import kustomize
+from toolkit.turns import ALONE
 
 DEPLOY: Final = install.ROOT / "deploy"
 INSTANCE: Final = "app.kubernetes.io/instance=penstock-system"
@@ -172,7 +173,7 @@ async def _built(kustomization: Json) -> tuple[Json, ...]:
     )
     pool = calls.start(size=1, reads=tuple(mounts.values()))
     try:
-        return (await kustomize.build(pool, plan, timeout=_SECONDS)).objects
+        return (await kustomize.build(pool, plan, flow=ALONE, timeout=_SECONDS)).objects
     finally:
         await pool.close()
 

@@ -33,6 +33,7 @@ from toolkit.remote.git.git import GitClient, Resolved
 from toolkit.remote.git.github import GitHubTokens
 from toolkit.remote.http.http import Http
 from toolkit.render.setters import Changed, Image
+from toolkit.turns import ALONE
 
 _CLOUDS: Final = ("aws", "azure")
 _AROUND: Final = 3
@@ -115,10 +116,10 @@ async def _drafted(  # noqa: PLR0913 - the parts of a run
     engine = calls.start(size=1, memory_limit=updating.MEMORY, reads=(directory,))
     client, timeout, url = GitClient(fetching), source.spec.timeout_seconds, source.spec.url
     try:
-        base = await client.resolve(url, plan.checkout, grant.auth, timeout=timeout)
+        base = await client.resolve(url, plan.checkout, grant.auth, flow=ALONE, timeout=timeout)
         root = directory / "files"
         await asyncio.to_thread(root.mkdir)
-        await client.checkout(url, base, grant.auth, root, timeout=timeout)
+        await client.checkout(url, base, grant.auth, root, flow=ALONE, timeout=timeout)
         draft = await updating.draft(engine, obj, plan, images, root)
         return await asyncio.to_thread(_preview, base, plan, draft, root)
     finally:

@@ -23,6 +23,7 @@ from toolkit.native import calls
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json
 from toolkit.render import kustomize, substitute
+from toolkit.turns import ALONE
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -69,7 +70,7 @@ async def _build(
                 pool, plan, substitutes=obj.spec.post_build is not None, seconds=inputs.seconds
             )
         if built is None:
-            built = (await kustomize.build(pool, plan, timeout=inputs.seconds)).objects
+            built = (await kustomize.build(pool, plan, flow=ALONE, timeout=inputs.seconds)).objects
         objects = tuple(encrypted.mask(item) for item in built)
         if obj.spec.post_build is not None:
             objects = await _substituted(pool, obj, objects, inputs)
@@ -90,6 +91,7 @@ async def _substituted(
         known,
         strict=inputs.strict or inputs.variables is not None,
         always=post_build.substitute_strategy == "Always",
+        flow=ALONE,
         timeout=inputs.seconds,
     )
 

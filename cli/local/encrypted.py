@@ -24,6 +24,7 @@ from toolkit.decrypt import envelope, objects, sops
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json
 from toolkit.render import kustomize
+from toolkit.turns import ALONE
 
 MASK: Final = "**SOPS**"
 _DOTENV: Final = "sops_mac"
@@ -46,14 +47,18 @@ async def build(
     suspects = await _suspects(plan.mounts)
     if not suspects:
         return None
-    first = await kustomize.build(pool, replace(plan, suspects=suspects), timeout=seconds)
+    first = await kustomize.build(
+        pool, replace(plan, suspects=suspects), flow=ALONE, timeout=seconds
+    )
     files = await asyncio.to_thread(_read, first.encrypted, plan.mounts)
     if not files:
         return first.objects
     carried = carriers.carry(files, substitutes=substitutes)
     raw = {path: content for path, content in files.items() if path not in carried}
     try:
-        second = await kustomize.build(pool, replace(plan, files=carried), timeout=seconds)
+        second = await kustomize.build(
+            pool, replace(plan, files=carried), flow=ALONE, timeout=seconds
+        )
     except kustomize.BuildError:
         return None  # the controller would build in clear
     found = carriers.sort(second.objects, raw, carried)

@@ -23,8 +23,8 @@ from toolkit.helm.actions import Chart
 _REMEMBERED: Final = 1024
 _METADATA: Final = "Chart.yaml"
 
-Load = Callable[[Path], Awaitable[Chart]]
-"""Reads the chart in a directory with the engine."""
+Load = Callable[[Path, str], Awaitable[Chart]]
+"""Reads the chart in a directory with the engine, for a flow of ``WorkerPool.call``."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -57,8 +57,8 @@ class Charts:
         async with self._fetcher.extracted(source.artifact, source.owner) as extracted:
             yield await asyncio.to_thread(_directory, extracted.path)
 
-    async def about(self, source: ChartSource) -> About:
-        """Return name and versions of the chart.
+    async def about(self, source: ChartSource, *, flow: str) -> About:
+        """Return name and versions of the chart, which is read for ``flow`` if it is not cached.
 
         Raises:
             PenstockError: an error of ``opened``, or the chart cannot be read.
@@ -66,21 +66,21 @@ class Charts:
         key = (source.owner.path, source.artifact.digest)
         if key not in self._known:
             async with self.opened(source) as directory:
-                self._known[key] = await self._content(source.artifact.digest, directory)
+                self._known[key] = await self._content(source.artifact.digest, directory, flow)
             _trim(self._known)
         self._known.move_to_end(key)
         return self._known[key]
 
-    async def _content(self, digest: str, directory: Path) -> About:
+    async def _content(self, digest: str, directory: Path, flow: str) -> About:
         """Return name and versions of the chart with this digest, from the cache if possible."""
         if digest not in self._contents:
-            self._contents[digest] = await self._read(directory)
+            self._contents[digest] = await self._read(directory, flow)
             _trim(self._contents)
         return self._contents[digest]
 
-    async def _read(self, directory: Path) -> About:
+    async def _read(self, directory: Path, flow: str) -> About:
         try:
-            chart = await self._load(directory)
+            chart = await self._load(directory, flow)
         except PenstockError as error:
             raise error.within("Could not load chart", reason=fetch.REASON) from error
         return About(name=chart.name, version=chart.version, app_version=chart.app_version)

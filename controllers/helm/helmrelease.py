@@ -161,7 +161,7 @@ class HelmReleaseReconciler:
         values = await inputs.compose(obj, given)
         for missing in values.missing:
             rec.log.info(missing)
-        about = await self.charts.about(source)
+        about = await self.charts.about(source, flow=obj.metadata.namespace)
         version = chartsources.released(
             about.version,
             source.ref.gvk.kind,

@@ -97,7 +97,7 @@ class Planner:
         opening.require(obj, stages.admission)
         source = await self._source(obj, revision)
         values = await inputs.compose(obj, await inputs.gather(obj, stages.secrets))
-        about = await stages.charts.about(source)
+        about = await stages.charts.about(source, flow=obj.metadata.namespace)
         if why := targets.changed(obj, about.name):
             raise PlanError(
                 f"the next reconciliation uninstalls the release, because its {why} has changed,"
@@ -233,6 +233,7 @@ class _Asked:
         self, action: actions.Action, *, reading: Reading | None = None, **given: Any
     ) -> Outcome:
         release = actions.Release(
+            flow=self.obj.metadata.namespace,
             cluster=self.cluster,
             name=targets.release_name(self.obj),
             namespace=targets.release_namespace(self.obj),

@@ -52,9 +52,10 @@ class Checkouts:
         resolved: Resolved,
         auth: GitAuth,
         *,
+        flow: str,
         timeout: float,  # noqa: ASYNC109 - a worker is killed, not a task cancelled
     ) -> AsyncIterator[Checkout]:
-        """Give a commit's files for the length of the block.
+        """Give a commit's files for the length of the block; ``flow`` is that of the pool.
 
         Raises:
             GitError: it cannot be fetched.
@@ -69,7 +70,13 @@ class Checkouts:
                 if not place.filled:
                     await asyncio.to_thread(_empty, place.path)
                     await self._git.checkout(
-                        url, resolved, auth, checkout.files, keep=checkout.pack, timeout=timeout
+                        url,
+                        resolved,
+                        auth,
+                        checkout.files,
+                        keep=checkout.pack,
+                        flow=flow,
+                        timeout=timeout,
                     )
                     place.filled = True
             yield checkout

@@ -77,12 +77,13 @@ class Parts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class _Run:
-    """The inputs of one run.
+    """The inputs of one run; ``flow`` is that of the workers.
 
     ``shared`` are the other automations that push to its branch. ``news`` is true if other choices
     are withheld than in the last run, ``unknown`` if some may be allowed later.
     """
 
+    flow: str
     source: GitRepository
     plan: Plan
     grant: Grant
@@ -131,6 +132,7 @@ class ImageUpdateAutomationReconciler:
         if pulls is not None:
             proposing.require_own_branch(rec.obj, plan, shared)
         run = _Run(
+            flow=rec.key.namespace,
             source=source,
             plan=plan,
             grant=grant,
@@ -226,7 +228,7 @@ class ImageUpdateAutomationReconciler:
         ):
             onto = tip
         async with self._parts.checkouts.use(
-            run.url, onto, run.grant.auth, timeout=run.timeout
+            run.url, onto, run.grant.auth, flow=run.flow, timeout=run.timeout
         ) as checkout:
             draft = await updating.draft(
                 self._parts.engine, obj, run.plan, run.images, checkout.files
@@ -236,7 +238,7 @@ class ImageUpdateAutomationReconciler:
             seen = (tip.commit if tip else "") if run.shared else None
             targets = run.plan.targets(base=base.commit, tip=seen)
             request = await self._request(obj, run, onto, draft, targets, pack=str(checkout.pack))
-            landed = await self._parts.git.land(request)
+            landed = await self._parts.git.land(request, flow=run.flow)
         if not landed.changed:
             return draft, None
         if run.plan.separate:
@@ -256,7 +258,7 @@ class ImageUpdateAutomationReconciler:
 
     async def _resolve(self, run: _Run, reference: GitReference) -> Resolved:
         return await self._parts.git.resolve(
-            run.url, reference, run.grant.auth, timeout=run.timeout
+            run.url, reference, run.grant.auth, flow=run.flow, timeout=run.timeout
         )
 
     async def _tip(self, run: _Run) -> Resolved | None:

@@ -76,7 +76,8 @@ async def draft(
         SettersError: a file with a marker cannot be read or changed in place.
         TemplateError: the template of the message is invalid.
     """
-    files = await setters.update(engine, root, obj.spec.update.path or ".", found)
+    path = obj.spec.update.path or "."
+    files = await setters.update(engine, root, path, found, flow=obj.metadata.namespace)
     if not files:
         return Draft()
     values = obj.spec.git.commit.message_template_values if obj.spec.git else {}

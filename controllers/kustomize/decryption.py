@@ -33,16 +33,18 @@ class Held:
 
 
 class Keys:
-    """Decrypts documents with the keys of one Kustomization."""
+    """Decrypts documents with the keys of one Kustomization, which is in ``namespace``."""
 
     def __init__(
         self,
         services: KeyServices,
         *,
+        namespace: str,
         read: Callable[[], Awaitable[Held]],
         access: Callable[[Held], Awaitable[Access]],
     ) -> None:
         self._services = services
+        self._namespace = namespace
         self._read = read
         self._sign = access
         self._held: Held | None = None
@@ -60,7 +62,9 @@ class Keys:
 
     async def skipped(self) -> tuple[Skipped, ...]:
         """Return the unusable keys of the Secret; empty if it was not read."""
-        return await self._services.skipped(self._held.ring) if self._held else ()
+        if self._held is None:
+            return ()
+        return await self._services.skipped(self._held.ring, flow=self._namespace)
 
     async def each(self, works: Sequence[Work[T]]) -> list[T]:
         """Return the results of ``works``, which decrypt one document each.
@@ -77,7 +81,7 @@ class Keys:
                 self._access = await self._sign(held)
             return self._access
 
-        return await self._services.each(works, held.ring, access)
+        return await self._services.each(works, held.ring, access, flow=self._namespace)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -127,4 +131,4 @@ class Decryption:
                 listed=False,
             )
 
-        return Keys(self.services, read=read, access=access)
+        return Keys(self.services, namespace=namespace, read=read, access=access)

@@ -131,7 +131,9 @@ class KustomizationReconciler:
             return last
         elif last.depends(settings, rec.triggers, watched=watched):
             seconds = min(rec.obj.spec.timeout_seconds, _BUILD_SECONDS)
-            if await self.renderer.unchanged(sources, last.footprint, seconds=seconds):
+            if await self.renderer.unchanged(
+                sources, last.footprint, flow=rec.key.namespace, seconds=seconds
+            ):
                 rec.status({"lastAttemptedRevision": sources.revision})
                 last.renew(fingerprint, started=began)
                 return last

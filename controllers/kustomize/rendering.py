@@ -101,10 +101,13 @@ class Renderer:
         )
         return Rendered(objects=objects, redaction=hidden, footprint=built.footprint)
 
-    async def unchanged(self, sources: Sources, since: Footprint, *, seconds: float) -> bool:
+    async def unchanged(
+        self, sources: Sources, since: Footprint, *, flow: str, seconds: float
+    ) -> bool:
         """Tell whether a build of ``sources`` would read the same content as in ``since``.
 
         False also means that the engine failed to determine it; then the build reports the error.
+        ``flow`` is that of ``WorkerPool.call``.
 
         Raises:
             PenstockError: an artifact cannot be fetched.
@@ -112,7 +115,7 @@ class Renderer:
         async with self._extracted(sources) as mounts:
             paths = {path: extracted.path for path, extracted in mounts.items()}
             try:
-                now = await kustomize.footprint(self.pool, paths, since, timeout=seconds)
+                now = await kustomize.footprint(self.pool, paths, since, flow=flow, timeout=seconds)
             except TransientError:
                 return False
         return now == since
@@ -158,6 +161,7 @@ class Renderer:
                 inputs.variables,
                 strict=self.strict,
                 always=post_build.substitute_strategy == "Always",
+                flow=obj.metadata.namespace,
                 timeout=seconds,
             )
         except substitute.SubstitutionError as error:
@@ -183,7 +187,9 @@ class Renderer:
         before: tuple[Json, ...] = ()
         footprint = kustomize.UNKNOWN
         try:
-            rendered = await kustomize.build(self.pool, build, timeout=seconds)
+            rendered = await kustomize.build(
+                self.pool, build, flow=obj.metadata.namespace, timeout=seconds
+            )
         except kustomize.BuildError as error:
             # The build cannot parse an encrypted patch or kustomization file.
             if not error.encrypted or inputs.keys is None:
@@ -195,6 +201,7 @@ class Renderer:
             if not encrypted or inputs.keys is None:
                 return Rendered(objects=before, redaction=Redaction(), footprint=footprint)
         work = _Work(
+            flow=obj.metadata.namespace,
             build=replace(build, suspects=frozenset(), questions=footprint.questions),
             files=await asyncio.to_thread(_read_files, encrypted, mounts),
             before=before,
@@ -245,7 +252,7 @@ class Renderer:
         laid = {**carried, **{path: file.clear for path, file in files.items()}}
         build = replace(work.build, files=laid)
         try:
-            built = await kustomize.build(self.pool, build, timeout=work.seconds)
+            built = await kustomize.build(self.pool, build, flow=work.flow, timeout=work.seconds)
         except kustomize.BuildError as error:
             told = await asyncio.to_thread(_masked, str(error), tuple(files.values()))
             raise TransientError(told, reason=error.reason) from None
@@ -264,6 +271,7 @@ class _Work:
     read files since, so the footprint is complete.
     """
 
+    flow: str
     build: kustomize.Build
     files: Mapping[str, bytes]
     before: tuple[Json, ...]

@@ -131,7 +131,10 @@ class ArtifactGeneratorReconciler:
         made = {each.name: each for each in obj.status.inventory}
         try:
             async with Scratch(self._scratch) as scratch:
-                built = await self._builder.build(obj.spec, found, await scratch.directory())
+                into = await scratch.directory()
+                built = await self._builder.build(
+                    obj.spec, found, into, flow=obj.metadata.namespace
+                )
                 changed = await self._outputs.write(obj, built.artifacts, found, made)
             stale = made.keys() - {each.name for each in built.artifacts}
             await self._outputs.delete(obj, sorted(stale))

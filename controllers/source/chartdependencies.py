@@ -97,7 +97,7 @@ class Dependencies:
                     f"the chart has dependencies in more than {MAX_INDEXES} repositories without a "
                     "HelmRepository: create a HelmRepository for each"
                 )
-            indexes[url] = await self._index(settings, into)
+            indexes[url] = await self._index(namespace, settings, into)
         found = await self.services.charts.find(
             indexes[url].path,
             indexes[url].digest,
@@ -122,7 +122,7 @@ class Dependencies:
         fetched = await chart.fetch(Located(name=dependency.name, version=number), into)
         return fetched.root / fetched.path
 
-    async def _index(self, settings: HelmRepository, into: Path) -> Index:
+    async def _index(self, namespace: str, settings: HelmRepository, into: Path) -> Index:
         """Fetch the index of a repository for which no HelmRepository has stored one."""
         written, read = into / "index.yaml", into / "index.json"
         await charts_in_repository.download_index(
@@ -132,7 +132,7 @@ class Dependencies:
             written,
             timeout=settings.spec.timeout_seconds,
         )
-        summary = await self.services.charts.normalize(written, read)
+        summary = await self.services.charts.normalize(written, read, flow=namespace)
         await asyncio.to_thread(written.unlink)
         return Index(read, summary.digest)
 

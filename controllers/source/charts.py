@@ -215,7 +215,9 @@ class InArtifact:
         if inspected is None:
             tree = await scratch.directory()
             await self._unpack(artifact, tree)
-            inspected = await self.services.charts.inspect(tree, self.chart)
+            inspected = await self.services.charts.inspect(
+                tree, self.chart, flow=self.source.metadata.namespace
+            )
             self.seen.put(asked, inspected)
         return Located(
             name=inspected.name, version=inspected.version, source=artifact.revision, tree=tree

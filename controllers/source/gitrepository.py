@@ -93,6 +93,7 @@ class GitRepositorySource:
                 into,
                 recurse_submodules=spec.recurse_submodules,
                 sparse=tuple(spec.sparse_checkout),
+                flow=obj.metadata.namespace,
                 timeout=spec.timeout_seconds,
             )
         proof = await self._verify(obj, checkout, upstream.keys)
@@ -130,7 +131,11 @@ class GitRepositorySource:
     async def _ask(self, obj: GitRepository, grant: Grant) -> Resolved:
         with _reaching(obj, "list remote for" if obj.status.artifact else "clone"):
             return await self.git.resolve(
-                obj.spec.url, reference(obj), grant.auth, timeout=obj.spec.timeout_seconds
+                obj.spec.url,
+                reference(obj),
+                grant.auth,
+                flow=obj.metadata.namespace,
+                timeout=obj.spec.timeout_seconds,
             )
 
     async def _keys(self, obj: GitRepository) -> Data | None:
@@ -147,7 +152,9 @@ class GitRepositorySource:
     ) -> Proof | None:
         if obj.spec.verify is None:
             return None
-        return await self.signatures.verify(checkout, mode=_mode(obj), keys=keys)
+        return await self.signatures.verify(
+            checkout, mode=_mode(obj), keys=keys, flow=obj.metadata.namespace
+        )
 
 
 @contextmanager

@@ -123,7 +123,8 @@ class HelmChartSource:
         await asyncio.to_thread(fetched.mkdir)
         with replacing(obj.status.artifact, upstream.trust, reason=_UNVERIFIED):
             chart = await place.fetch(located, origin)
-        inspected = await self.services.charts.inspect(chart.root, chart.path)
+        flow = upstream.charged or obj.metadata.namespace
+        inspected = await self.services.charts.inspect(chart.root, chart.path, flow=flow)
         dependencies = await self.dependencies.fetch(
             obj.metadata.namespace, inspected.missing, fetched
         )
@@ -137,7 +138,8 @@ class HelmChartSource:
                 values_in_chart=chart.values_in_chart,
                 ignore_missing_values_files=obj.spec.ignore_missing_values_files,
                 fetched=dependencies,
-            )
+            ),
+            flow=flow,
         )
         _require_same(located, built)
         return _described(built, out, proof)

@@ -118,7 +118,7 @@ class HelmRepositorySource:
         if told is None:
             return None, ""
         with beginning(_UNREAD, IndexationError):
-            await self.charts.normalize(written, read)
+            await self.charts.normalize(written, read, flow=obj.metadata.namespace)
         revision = f"sha256:{told.digest}"
         self._remember(obj, _Remembered(told.validators, revision))
         size = (await asyncio.to_thread(written.stat)).st_size

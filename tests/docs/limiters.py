@@ -279,7 +279,8 @@ LIMITERS = (
         "toolkit/expressions/evaluator.py",
         "Turns",
         "expressions of an object, a hook or a review, while a worker evaluates them",
-        "after two seconds of processor time, or thirty seconds, when the worker is ended",
+        "after a second of processor time, or thirty seconds, when the worker is ended; namespaces "
+        "that have ended workers lately count as one",
         "namespace",
     ),
     _row("toolkit/apply/clock.py", "Lock", "the clock of one API server", "then", "process"),
@@ -297,14 +298,14 @@ LIMITERS = (
         "Slots",
         "an operation of a worker; one that waits takes a spare slot",
         "at its deadline, when the worker is killed",
-        "process",
+        "namespace",
     ),
     _row(
         "toolkit/native/slots.py",
-        "Semaphore",
-        "an operation of a worker (the row above)",
+        "Turns",
+        "an operation of a worker (the row above); who waits takes turns",
         "at its deadline",
-        "process",
+        "namespace",
     ),
     # Servers of others.
     _row(

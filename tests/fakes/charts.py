@@ -44,7 +44,7 @@ class InProcess:
             "package": partial(chartworker.call, "package"),
         }
 
-    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
+    async def call(self, op: str, payload: bytes, *, flow: str, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
         assert timeout > 0
         self.asked.append(op)
         return self._operations[op](payload)

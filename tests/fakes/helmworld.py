@@ -418,7 +418,7 @@ class World:
         self.obj = msgspec.structs.replace(self.obj, status=status)
         return self.obj
 
-    async def _load(self, directory: Path) -> Chart:
+    async def _load(self, directory: Path, _: str) -> Chart:
         unused: Any = None
         release = Release(
             cluster="",
@@ -427,6 +427,7 @@ class World:
             storage_namespace="",
             acting=unused,
             keeping=unused,
+            flow="team",
         )
         outcome = await self.helm.run(
             release, Order(action="load", timeout=1, manager="m", chart=directory)

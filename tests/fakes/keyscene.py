@@ -139,7 +139,7 @@ class Scene:
         services = KeyServices(
             cloud or self.cloud, engine=self.engine, opened=self.opened, seconds=seconds
         )
-        return await services.open(work, KeyRing.from_secret(held), access)
+        return await services.open(work, KeyRing.from_secret(held), access, flow="team")
 
     async def refused(self, document: bytes, *args: Any, **how: Any) -> DecryptionError:
         """Return why it was not decrypted; nothing secret is in the message."""

@@ -231,7 +231,7 @@ async def _tried(data: bytes) -> None:
         ):
             request = {"keys": [{"name": "a", "data": key}], "messages": [sent]}
             with suppress(TransientError):
-                await calls.call(pool, operation, request, timeout=datakeys.SECONDS)
+                await calls.call(pool, operation, request, timeout=datakeys.SECONDS, flow="team")
     finally:
         await pool.close()
 

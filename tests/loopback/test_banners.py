@@ -46,7 +46,7 @@ async def greeting(banner: bytes) -> AsyncIterator[int]:
 
 async def refusal(url: str, auth: GitAuth) -> str:
     with pytest.raises(PenstockError) as caught:
-        await GitClient(InProcess()).resolve(url, MAIN, auth, timeout=10)
+        await GitClient(InProcess()).resolve(url, MAIN, auth, timeout=10, flow="team")
     return str(caught.value)
 
 

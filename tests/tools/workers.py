@@ -27,11 +27,12 @@ class _Shared:
         op: str,
         payload: bytes,
         *,
+        flow: str,
         timeout: float,  # noqa: ASYNC109  # the pool's
         fresh: bool = False,
     ) -> bytes:
         """Run one operation, as ``WorkerPool.call`` does."""
-        call = self._pool.call(op, payload, timeout=timeout, fresh=fresh)
+        call = self._pool.call(op, payload, timeout=timeout, flow=flow, fresh=fresh)
         return await asyncio.wrap_future(asyncio.run_coroutine_threadsafe(call, self._loop))
 
 

@@ -32,7 +32,7 @@ SECONDS: Final = 120.0
 class Workers(Protocol):
     """The part of ``WorkerPool`` that is used."""
 
-    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
+    async def call(self, op: str, payload: bytes, *, flow: str, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
         """Run one operation in a worker."""
         ...
 
@@ -73,14 +73,16 @@ class Charts:
         self._remembered = remembered
         self._found: OrderedDict[tuple[str, str, str, str], Found] = OrderedDict()
 
-    async def normalize(self, source: Path, into: Path) -> Summary:
+    async def normalize(self, source: Path, into: Path, *, flow: str) -> Summary:
         """Turn the index.yaml at ``source`` into JSON at ``into``; see ``toolkit.chart.index``.
+
+        ``flow`` is that of ``WorkerPool.call``.
 
         Raises:
             IndexationError: it is not an index, or too costly to read.
         """
         request = msgspec.msgpack.encode(wire.IndexRequest(source=str(source), into=str(into)))
-        answer = await self._ask("index", request, failure=IndexationError)
+        answer = await self._ask("index", request, flow, failure=IndexationError)
         return msgspec.msgpack.decode(answer, type=Summary)
 
     def known(self, digest: str, name: str, version: str, *, scope: str) -> Found | None:
@@ -105,15 +107,18 @@ class Charts:
         if (known := self.known(digest, name, version, scope=scope)) is not None:
             return known
         request = wire.FindRequest(path=str(index), digest=digest, name=name, version=version)
-        answer = await self._ask("find", msgspec.msgpack.encode(request), failure=IndexationError)
+        asked = msgspec.msgpack.encode(request)
+        answer = await self._ask("find", asked, scope, failure=IndexationError)
         found = msgspec.msgpack.decode(answer, type=Found)
         self._found[scope, digest, name, version] = found
         while len(self._found) > self._remembered:
             self._found.popitem(last=False)
         return found
 
-    async def inspect(self, root: Path, path: str) -> Inspected:
+    async def inspect(self, root: Path, path: str, *, flow: str) -> Inspected:
         """Return the chart at ``path`` below ``root``, and the dependencies that it lacks.
+
+        ``flow`` is that of ``WorkerPool.call``.
 
         Raises:
             ChartReferenceError: there is no chart, or the path leads out of the root.
@@ -121,13 +126,14 @@ class Charts:
             DependencyBuildError: a dependency has no repository.
         """
         request = msgspec.json.encode(wire.InspectRequest(root=str(root), path=path))
-        answer = await self._ask("inspect", request, failure=ChartPackageError)
+        answer = await self._ask("inspect", request, flow, failure=ChartPackageError)
         return msgspec.json.decode(answer, type=Inspected)
 
-    async def package(self, request: PackageRequest) -> Built:
+    async def package(self, request: PackageRequest, *, flow: str) -> Built:
         """Write the package that the request describes.
 
-        A package without any change is copied byte for byte.
+        A package without any change is copied byte for byte. ``flow`` is that of
+        ``WorkerPool.call``.
 
         Raises:
             ChartReferenceError: there is no chart, or the path leads out of the root.
@@ -137,11 +143,14 @@ class Charts:
             DependencyBuildError: a dependency is not the one that the chart asks for.
             ChartPackageError: the chart cannot be read, or the package is too large.
         """
-        answer = await self._ask("package", msgspec.json.encode(request), failure=ChartPackageError)
+        asked = msgspec.json.encode(request)
+        answer = await self._ask("package", asked, flow, failure=ChartPackageError)
         return msgspec.json.decode(answer, type=Built)
 
-    async def _ask(self, op: str, request: bytes, *, failure: type[TransientError]) -> bytes:
+    async def _ask(
+        self, op: str, request: bytes, flow: str, *, failure: type[TransientError]
+    ) -> bytes:
         try:
-            return await self._pool.call(op, request, timeout=self._seconds)
+            return await self._pool.call(op, request, flow=flow, timeout=self._seconds)
         except (pools.WorkerTimeoutError, pools.WorkerDiedError, pools.OperationError) as exc:
             raise failure(f"reading took too much: {exc}") from exc

@@ -47,8 +47,11 @@ class EngineKeys:
     def __init__(self, pool: WorkerPool) -> None:
         self._pool = pool
 
-    async def open(self, left: Left, recipients: Sequence[Recipient]) -> Opened:
-        """Try the keys of each kind on the recipients of that kind; failures are answers, too."""
+    async def open(self, left: Left, recipients: Sequence[Recipient], *, flow: str) -> Opened:
+        """Try the keys of each kind on the recipients of that kind; failures are answers, too.
+
+        ``flow`` is that of ``WorkerPool.call``.
+        """
         tried = await asyncio.gather(
             *(
                 self._open(
@@ -56,6 +59,7 @@ class EngineKeys:
                     kind.operation,
                     left[kind.name],
                     [recipient for recipient in recipients if recipient.kind == kind.name],
+                    flow,
                 )
                 for kind in KEYS
                 if left.get(kind.name)
@@ -67,14 +71,19 @@ class EngineKeys:
         )
 
     async def _open(
-        self, kind: str, operation: str, keys: Mapping[str, bytes], recipients: Sequence[Recipient]
+        self,
+        kind: str,
+        operation: str,
+        keys: Mapping[str, bytes],
+        recipients: Sequence[Recipient],
+        flow: str,
     ) -> Opened:
         request = {
             "keys": [{"name": name, "data": data} for name, data in keys.items()],
             "messages": [recipient.encrypted for recipient in recipients],
         }
         try:
-            found = await calls.call(self._pool, operation, request, timeout=SECONDS)
+            found = await calls.call(self._pool, operation, request, flow=flow, timeout=SECONDS)
         except TransientError as exc:
             refusal = Refusal(
                 message=f"the {TITLES[kind]} keys could not be tried: {exc}", passing=True

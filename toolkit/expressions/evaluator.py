@@ -2,13 +2,23 @@
 
 cel-go limits what evaluations cost together. A worker ends itself when one step of an expression
 takes too much processor time or memory; only the request that it works on fails. Namespaces take
-turns, so one namespace never has all workers.
+turns, so one namespace never has all workers. Those whose requests have ended workers lately take
+turns as one, so also many namespaces of one party never have all.
 """
 
 import asyncio
 import time
 from collections import OrderedDict
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import (
+    AsyncIterator,
+    Awaitable,
+    Callable,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import asynccontextmanager
 from dataclasses import dataclass
 from typing import Any, Final, Protocol
 
@@ -22,16 +32,27 @@ from toolkit.expressions.expression import (
     InvalidError,
     Outcome,
 )
-from toolkit.native import calls, cores
+from toolkit.native import calls
 from toolkit.native.calls import EngineError
-from toolkit.native.pool import WorkerMemoryError, WorkerPool, WorkerStuckError
+from toolkit.native.pool import (
+    WorkerDiedError,
+    WorkerMemoryError,
+    WorkerPool,
+    WorkerStuckError,
+    WorkerTimeoutError,
+)
 from toolkit.turns import Turns
 
 _WORKERS: Final = 2
+"""Also on one processor: a namespace has one at most, and another one the other."""
 _MEMORY_LIMIT: Final = 192 << 20
 """Bytes for a worker: four times what the costliest request within the budget takes."""
-_PROCESSOR_SECONDS: Final = 2.0
-"""Of one request: some times what a request within the budget takes."""
+_PROCESSOR_SECONDS: Final = 1.0
+"""Of one request: more than twice what a request within the budget takes (0.44 s at most)."""
+_COSTLY: Final = "(costly)"
+"""The flow of all namespaces that have ended a worker lately; no namespace is called so."""
+_COSTLY_SECONDS: Final = 300.0
+_COSTLY_KEPT: Final = 4096
 _SECONDS: Final = 30.0
 """Of one request, with the start of a worker, on a node whose processors are busy."""
 _REQUEST: Final = 4 << 20
@@ -96,6 +117,7 @@ class Evaluator:
         self._rest = 1.0 / share - 1.0
         self._rested = 0.0
         self._known: OrderedDict[Expression, str] = OrderedDict()
+        self._costly: OrderedDict[str, float] = OrderedDict()
 
     async def close(self) -> None:
         """End the workers."""
@@ -169,26 +191,51 @@ class Evaluator:
 
     async def _call(self, namespace: str, op: str, request: Mapping[str, Any]) -> Any:
         limited = {**request, "processorMs": int(_PROCESSOR_SECONDS * 1000)}
-        async with self._turns.turn(namespace):
+        async with self._turn(namespace) as flow:
             await self._sleep(self._rested - self._monotonic())
             began, used = self._monotonic(), None
             try:
-                answer = await self._ask(op, limited)
+                answer = await self._ask(flow, op, limited)
                 used = answer["seconds"]
+            except (BudgetError, WorkerDiedError, WorkerTimeoutError):
+                self._remember(namespace)
+                raise
             finally:  # also when the request is given up, or ends its worker
                 ended = self._monotonic()
                 self._rested = ended + (ended - began if used is None else used) * self._rest
         return answer
 
-    async def _ask(self, op: str, request: Mapping[str, Any]) -> Any:
+    @asynccontextmanager
+    async def _turn(self, namespace: str) -> AsyncIterator[str]:
+        """Hold the place of a worker for the flow of a namespace, which may change in waiting."""
+        while True:
+            flow = self._flow(namespace)
+            async with self._turns.turn(flow):
+                if flow == self._flow(namespace):
+                    yield flow
+                    return
+
+    def _flow(self, namespace: str) -> str:
+        until = self._costly.get(namespace)
+        return _COSTLY if until is not None and self._monotonic() < until else namespace
+
+    def _remember(self, namespace: str) -> None:
+        self._costly[namespace] = self._monotonic() + _COSTLY_SECONDS
+        self._costly.move_to_end(namespace)
+        while len(self._costly) > _COSTLY_KEPT:
+            self._costly.popitem(last=False)
+
+    async def _ask(self, flow: str, op: str, request: Mapping[str, Any]) -> Any:
         """Run an operation; whether it has enough memory does not depend on earlier requests."""
         try:
             try:
-                return await calls.call(self._pool, op, request, timeout=_SECONDS)
+                return await calls.call(self._pool, op, request, flow=flow, timeout=_SECONDS)
             except WorkerMemoryError as exc:
                 if exc.fresh:
                     raise
-                return await calls.call(self._pool, op, request, timeout=_SECONDS, fresh=True)
+                return await calls.call(
+                    self._pool, op, request, flow=flow, timeout=_SECONDS, fresh=True
+                )
         except WorkerMemoryError as exc:
             raise BudgetError(
                 f"the expressions need more than {exc.limit >> 20} MiB of memory: use simpler"
@@ -211,9 +258,8 @@ def start(*, share: float = 1.0) -> Evaluator:
     Raises:
         StalledError: the engine is not built.
     """
-    workers = min(_WORKERS, cores.available()) if share == 1.0 else 1
-    pool = calls.start(size=workers, memory_limit=_MEMORY_LIMIT)
-    return Evaluator(pool, workers=workers, share=share)
+    pool = calls.start(size=1, memory_limit=_MEMORY_LIMIT)
+    return Evaluator(pool, workers=_WORKERS if share == 1.0 else 1, share=share)
 
 
 async def require_valid(

@@ -55,12 +55,14 @@ RENDER_SECONDS: Final = 30.0
 class Release:
     """The release of an action, its cluster, and the identities to act with.
 
+    - ``flow`` is that of ``WorkerPool.call``: the namespace of the HelmRelease.
     - ``cluster`` is the key under which workers cache discovery. It must change when definitions or
       the version of the API server change.
     - ``acting`` sends the requests of the chart.
     - ``keeping`` reads and writes the records in ``storage_namespace``.
     """
 
+    flow: str
     cluster: str
     name: str
     namespace: str
@@ -145,6 +147,7 @@ async def run(pool: WorkerPool, release: Release, order: Order) -> Outcome:
         EngineError: the action failed; ``code`` is one of ``engine/internal/helm/failure.go``,
             ``outcome`` is its result so far, ``detail`` has ``file`` and ``line`` of a template.
         RecordError: a record in Helm's storage is not valid.
+        WorkersBusyError: the action was not started, because no worker was free.
         WorkerTimeoutError: the action did not end by itself.
         WorkerDiedError: the worker crashed; ``WorkerMemoryError`` if it used too much memory.
     """
@@ -154,6 +157,7 @@ async def run(pool: WorkerPool, release: Release, order: Order) -> Outcome:
         pool.call(
             f"helm.{order.action}",
             payload,
+            flow=release.flow,
             timeout=order.timeout + _GRACE_SECONDS,
             answering=exchanges,
         )

@@ -41,6 +41,8 @@ class EngineError(TransientError):
 def start(*, size: int, memory_limit: int = MEMORY_LIMIT, reads: Sequence[Path] = ()) -> WorkerPool:
     """Return a pool of workers that have the engine, and read below ``reads`` alone.
 
+    One flow may use ``size`` of them at once.
+
     Raises:
         StalledError: the engine is not built.
     """
@@ -67,26 +69,29 @@ def kind(*, memory_limit: int = MEMORY_LIMIT, path: Path | None = None) -> Worke
     )
 
 
-async def call(
+async def call(  # noqa: PLR0913  # the parts of a call
     pool: WorkerPool,
     op: str,
     request: Mapping[str, Any],
     *,
+    flow: str,
     timeout: float,  # noqa: ASYNC109  # it starts with the work
     fresh: bool = False,
 ) -> Any:
     """Run one operation in a worker and return its decoded answer; ``timeout`` is in seconds.
 
-    With ``fresh`` the worker is a new one.
+    ``flow`` is the namespace of the object that the operation is for. With ``fresh`` the worker is
+    a new one.
 
     Raises:
         EngineError: the operation failed.
+        WorkersBusyError: no worker was free for it.
         WorkerTimeoutError: it did not end in time.
         WorkerDiedError: it took its worker down; ``WorkerMemoryError`` if by its use of memory.
 
     """
     payload = DEADLINE.pack(max(1, int(timeout * 1000))) + msgspec.json.encode(request)
-    answer = await pool.call(op, payload, timeout=timeout + _GRACE_SECONDS, fresh=fresh)
+    answer = await pool.call(op, payload, flow=flow, timeout=timeout + _GRACE_SECONDS, fresh=fresh)
     status, body = Status(answer[0]), msgspec.json.decode(memoryview(answer)[1:])
     if status is Status.OK:
         return body

@@ -5,7 +5,8 @@ it runs in separate processes, one operation at a time in each. A worker is kill
 it exceeds its deadline, or if its caller is cancelled. Workers start on demand, are never forked
 from a process that has threads, and end after an idle minute.
 
-Calls are served in order. Short concurrent calls share a worker. The pool does not retry:
+Each call names its flow: the namespace that it is for. Flows take turns, and one flow never has all
+workers (``toolkit.native.slots``). Short concurrent calls share a worker. The pool does not retry:
 operations may not be idempotent, and a worker that crashed because of its input would crash again.
 """
 
@@ -24,9 +25,10 @@ from toolkit.native.frames import OperationError
 from toolkit.native.kind import WorkerKind
 from toolkit.native.link import Link
 from toolkit.native.questions import Answering
+from toolkit.turns import BusyError
 
 __all__ = ["OperationError", "WorkerDiedError", "WorkerMemoryError", "WorkerPool"]
-__all__ += ["WorkerStuckError", "WorkerTimeoutError"]
+__all__ += ["WorkerStuckError", "WorkerTimeoutError", "WorkersBusyError"]
 
 IDLE_SECONDS = 60.0
 QUEUE_SECONDS = 300.0
@@ -43,9 +45,18 @@ logger = logging.getLogger(__name__)
 
 
 class WorkerTimeoutError(TransientError):
-    """An operation did not end in time, or no worker was free for it."""
+    """An operation did not end in time."""
 
     default_reason = "WorkerTimeout"
+
+
+class WorkersBusyError(TransientError):
+    """An operation was not started, because no worker was free for it.
+
+    This is never the fault of the operation.
+    """
+
+    default_reason = "WorkersBusy"
 
 
 class WorkerDiedError(TransientError):
@@ -74,9 +85,10 @@ class WorkerStuckError(WorkerDiedError):
 
 
 class WorkerPool:
-    """Runs operations of one kind of worker in at most ``size`` processes.
+    """Runs operations of one kind of worker, at most ``size`` at once for one flow.
 
-    There may be ``spares`` more while operations last (``slots``). Besides code a worker opens what
+    A flow may have ``spares`` more while operations last. ``slots`` says how many processes there
+    are for all flows together. Besides code a worker opens what
     is below ``reads``, which must exist when it starts, and below ``writes``, which it may change;
     those are made.
     """
@@ -100,27 +112,30 @@ class WorkerPool:
         self._starting = 0
         self._closed = False
 
-    async def call(
+    async def call(  # noqa: PLR0913  # the parts of a call
         self,
         op: str,
         payload: bytes,
         *,
+        flow: str,
         timeout: float,  # noqa: ASYNC109  # it starts with the work
         answering: Answering | None = None,
         fresh: bool = False,
     ) -> bytes:
         """Run one operation and return its answer; ``answering`` handles its questions.
 
-        ``timeout`` is in seconds and begins when a worker takes the operation. Waiting for a free
-        worker has its own limit. With ``fresh`` it gets a new worker, in place of an idle one.
+        ``flow`` is the namespace of the object that the operation is for. ``timeout`` is in seconds
+        and begins when a worker takes the operation. Waiting for a free worker has its own limit.
+        With ``fresh`` it gets a new worker, in place of an idle one.
 
         Raises:
+            WorkersBusyError: no worker was free for it.
             WorkerTimeoutError: the deadline passed; the worker was killed.
             WorkerDiedError: the worker ended; ``WorkerMemoryError`` if it ran out of memory.
             OperationError: the operation raised an error that is not a ``PenstockError``.
             PenstockError: the error of the operation.
         """
-        async with self._slot(op, answering):
+        async with self._slot(op, flow, answering):
             link = await (self._replace_worker() if fresh else self._take_worker())
             try:
                 status, body = await self._ask(link, op, payload, timeout, answering)
@@ -150,16 +165,18 @@ class WorkerPool:
             link.kill()
 
     @asynccontextmanager
-    async def _slot(self, op: str, answering: Answering | None) -> AsyncIterator[None]:
+    async def _slot(self, op: str, flow: str, answering: Answering | None) -> AsyncIterator[None]:
         waits = answering.waits if answering else slots.never
         async with AsyncExitStack() as stack:
             try:
-                taken = self._slots.taken(timeout=QUEUE_SECONDS, waits=waits)
+                taken = self._slots.taken(flow, timeout=QUEUE_SECONDS, waits=waits)
                 await stack.enter_async_context(taken)
             except TimeoutError as exc:
-                raise WorkerTimeoutError(
+                raise WorkersBusyError(
                     f"{op} was not started: no worker was free within {QUEUE_SECONDS:g}s"
                 ) from exc
+            except BusyError as exc:
+                raise WorkersBusyError(f"{op} was not started: {exc}") from exc
             yield
 
     async def _take_worker(self) -> Link:

@@ -23,7 +23,7 @@ from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from typing import Any, Final
 
-from toolkit.net import tlsbuffers
+from toolkit.net import syns, tlsbuffers
 from toolkit.net.connections import DROPPED, GRACE, Connections
 
 logger = logging.getLogger(__name__)
@@ -32,7 +32,9 @@ _BACKLOG: Final = 256
 _PAUSE: Final = 0.5
 _CLOSE_SECONDS: Final = 2.0
 _TURNS: Final = 50
-"""Looks at the handshakes that are unfinished at the end."""
+"""Looks at the end for clients that are on their way, and at handshakes that are unfinished."""
+_QUIET: Final = 5
+"""Looks without a client, after which none is expected any more."""
 _ABSENT: Final = frozenset({errno.EAFNOSUPPORT, errno.EADDRNOTAVAIL})
 
 
@@ -53,8 +55,9 @@ class Acceptor:
     async def run(self, listening: Sequence[socket.socket]) -> None:
         """Accept on these sockets; they are closed at the end, open connections are not.
 
-        Handshakes in progress then have a moment to finish. So have those of clients in the
-        kernel's backlog, because closing would reset their connections.
+        At the end the kernel begins no more connections, and those that it has begun are accepted,
+        because closing would reset them (``syns``). Handshakes in progress then have a moment to
+        finish.
         """
         if self._context is not None:
             tlsbuffers.limit()
@@ -63,10 +66,23 @@ class Acceptor:
                 for each in listening:
                     group.create_task(self._accept(each))
         finally:
-            for each in listening:
-                self._accept_rest(each)
-                each.close()
+            try:
+                await self._accept_last(listening)
+            finally:
+                for each in listening:
+                    each.close()
             await self._finish()
+
+    async def _accept_last(self, listening: Sequence[socket.socket]) -> None:
+        """Begin the handshakes of clients that are on their way, until there are none."""
+        for each in listening:
+            syns.drop(each)
+        quiet = 0
+        for _ in range(_TURNS):
+            quiet = 0 if sum(map(self._accept_rest, listening)) else quiet + 1
+            if quiet > _QUIET:
+                break
+            await asyncio.sleep(GRACE / _TURNS)
 
     async def _finish(self) -> None:
         """Wait for handshakes, and end those that take longer."""
@@ -98,14 +114,17 @@ class Acceptor:
             # Others get their turn, however many there are to accept.
             await asyncio.sleep(0)
 
-    def _accept_rest(self, listening: socket.socket) -> None:
-        """Begin the handshakes of clients in the backlog, without yielding to other tasks."""
+    def _accept_rest(self, listening: socket.socket) -> int:
+        """Begin the handshakes of clients in the backlog; return their number."""
+        number = 0
         while len(self._handshakes) < self._connections.limits.handshakes:
             try:
                 accepted, _ = listening.accept()
             except OSError:
-                return
+                break
             self._begin(accepted)
+            number += 1
+        return number
 
     def _begin(self, accepted: socket.socket) -> None:
         loop = asyncio.get_running_loop()

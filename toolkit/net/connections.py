@@ -33,6 +33,8 @@ _QUIET: Final = 50
 
 Looks and not seconds, because while this process waits for a processor it sees no requests.
 """
+_PATIENCE: Final = 200
+"""Looks, after which connections are closed although requests keep arriving on others."""
 GRACE: Final = 0.5
 """Seconds in which an honest client finishes the handshake and sends its request."""
 
@@ -81,6 +83,7 @@ class Connections:
         self._heard: set[asyncio.BaseTransport] = set()
         self._begun = 0
         self._changed = asyncio.Event()
+        self.retiring = False
 
     def __len__(self) -> int:
         return len(self._fresh) + len(self._resting) + len(self._busy)
@@ -155,27 +158,36 @@ class Connections:
             self._resting[transport] = None
             self._changed.set()
 
-    async def leave(self, *, within: float) -> None:
+    def retire(self) -> None:
+        """From now on have each answer say that it is the last one of its connection.
+
+        The client then opens its next connection to another replica.
+        """
+        self.retiring = True
+
+    async def leave(self) -> None:
         """Close idle connections, at a moment in which no data arrives on any.
 
         A client does not repeat a request if its connection is closed meanwhile, and while requests
-        arrive the next one may be on its way. Then wait for the connections that are busy.
+        arrive the next one may be on its way. So wait until none has arrived for a while, but not
+        forever. A request that arrives nevertheless is answered before its connection is closed.
         """
-        until, begun, quiet = _now() + within, self._begun, 0
-        while _now() < until:
+        self.retire()
+        begun, quiet = self._begun, 0
+        for look in range(_PATIENCE + _QUIET):
             quiet, begun = (quiet + 1 if begun == self._begun else 0), self._begun
-            if not self._busy and (quiet >= _QUIET or not self) and self._leave_all():
+            if not self._busy and (quiet >= _QUIET or look >= _PATIENCE or not self):
+                self._leave_all()
+            if not self:
                 return
             await asyncio.sleep(_LOOK)
-        self._leave_all()
 
-    def _leave_all(self) -> bool:
-        """Close every connection on which no data arrives; return whether all are closed."""
+    def _leave_all(self) -> None:
+        """Close every connection on which no data arrives."""
         for transport in (*self._resting, *self._fresh):
             if transport not in self._heard and not _unread(transport):
                 self.closed(transport)
                 transport.close()
-        return not (self._resting or self._fresh)
 
     def _begin(self, transport: asyncio.BaseTransport) -> None:
         """Give a request that begins its time, if it is the connection's first."""

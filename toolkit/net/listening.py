@@ -4,8 +4,8 @@ The number of connections and their idle time are bounded (``accepting``, ``conn
 must read an answer within some seconds, and only then its connection counts as idle. Errors of the
 protocol are reported without the bytes of the request.
 
-The application says when a connection is busy (``Connections.work``), and how to close the port
-without breaking a request.
+The application says when a connection is busy (``Connections.work``), and when its answers are to
+close their connections (``Connections.retire``), at the latest at the end.
 """
 
 import asyncio
@@ -26,8 +26,6 @@ logger = logging.getLogger(__name__)
 
 LINGER: Final = 0.3
 """Seconds in which idle connections may send one more request, and are then told to close."""
-_LEAVE: Final = 2.0
-"""Seconds in which requests that are on their way still come at the end."""
 _KEEP_ALIVE: Final = 95.0
 """Seconds; API servers give up idle connections after 90, and it is better that they do."""
 
@@ -53,6 +51,7 @@ async def on(
         OSError: the process cannot listen on the address.
     """
     app.middlewares.insert(0, _sent(connections))
+    app.on_response_prepare.append(_last(connections))
     runner = web.AppRunner(
         app,
         access_log=None,
@@ -80,8 +79,9 @@ async def on(
                     yield accepted
                 finally:
                     accepted.cancel()
-        await connections.leave(within=_LEAVE)
     finally:
+        # Servers usually end by being cancelled, which is no reason to break a request.
+        await connections.leave()
         await runner.cleanup()
 
 
@@ -137,6 +137,18 @@ def _sent(connections: Connections) -> Callable[..., Awaitable[web.StreamRespons
             connections.rest(request.transport)
 
     return sent
+
+
+def _last(
+    connections: Connections,
+) -> Callable[[web.Request, web.StreamResponse], Awaitable[None]]:
+    async def last(_: web.Request, response: web.StreamResponse) -> None:
+        if connections.retiring:
+            response.force_close()
+            # The headers are complete here. A client that is not told uses the connection again.
+            response.headers["Connection"] = "close"
+
+    return last
 
 
 async def _send(request: web.Request, response: web.StreamResponse, *, seconds: float) -> None:

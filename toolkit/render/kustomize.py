@@ -94,8 +94,16 @@ class PathNotFoundError(BuildError):
     default_reason = "ArtifactFailed"
 
 
-async def build(pool: WorkerPool, build: Build, *, timeout: float) -> Rendered:  # noqa: ASYNC109  # it starts with the work
-    """Build in a worker of ``calls.start``; ``timeout`` is in seconds.
+async def build(
+    pool: WorkerPool,
+    build: Build,
+    *,
+    flow: str,
+    timeout: float,  # noqa: ASYNC109  # it starts with the work
+) -> Rendered:
+    """Build in a worker of ``calls.start``; ``flow`` is that of ``WorkerPool.call``.
+
+    ``timeout`` is in seconds.
 
     Raises:
         PathNotFoundError: there is no such directory.
@@ -111,7 +119,7 @@ async def build(pool: WorkerPool, build: Build, *, timeout: float) -> Rendered: 
         "questions": build.questions,
     }
     try:
-        answer = await calls.call(pool, "kustomize.build", request, timeout=timeout)
+        answer = await calls.call(pool, "kustomize.build", request, flow=flow, timeout=timeout)
     except calls.EngineError as exc:
         raise _translate(exc) from exc
     except WorkerTimeoutError as exc:
@@ -134,6 +142,7 @@ async def footprint(
     mounts: Mapping[str, Path],
     since: Footprint,
     *,
+    flow: str,
     timeout: float,  # noqa: ASYNC109  # it starts with the work
 ) -> Footprint:
     """Return the footprint of ``mounts`` for the queries of ``since``; ``timeout`` is in seconds.
@@ -142,7 +151,7 @@ async def footprint(
         TransientError: the engine cannot answer the queries.
     """
     request = {"mounts": _points(mounts), "questions": since.questions}
-    answer = await calls.call(pool, "kustomize.footprint", request, timeout=timeout)
+    answer = await calls.call(pool, "kustomize.footprint", request, flow=flow, timeout=timeout)
     return Footprint(**answer)
 
 

@@ -63,16 +63,18 @@ class TemplateError(StalledError):
 
 
 async def update(
-    pool: WorkerPool, root: Path, path: str, images: Mapping[str, Image]
+    pool: WorkerPool, root: Path, path: str, images: Mapping[str, Image], *, flow: str
 ) -> tuple[Changed, ...]:
     """Return the files below ``root/path`` that change; ``images`` are by ``<namespace>:<name>``.
+
+    ``flow`` is that of ``WorkerPool.call``.
 
     Raises:
         SettersError: the path does not exist, or a marked file cannot be read or changed in place.
     """
     request = {"root": str(root), "path": path, "images": msgspec.to_builtins(dict(images))}
     try:
-        answer = await calls.call(pool, "images.set", request, timeout=SECONDS)
+        answer = await calls.call(pool, "images.set", request, flow=flow, timeout=SECONDS)
     except calls.EngineError as exc:
         raise SettersError(f"failed to apply policies: {exc}") from exc
     except (WorkerTimeoutError, WorkerMemoryError) as exc:
@@ -106,22 +108,24 @@ async def message(  # noqa: PLR0913 - the inputs of a message
         "images": msgspec.to_builtins(dict(images)),
         "files": [{"path": f.path, "changes": msgspec.to_builtins(f.changes)} for f in files],
     }
-    return await _rendered(pool, request)
+    return await _rendered(pool, request, flow=namespace)
 
 
-async def check(pool: WorkerPool, template: str) -> None:
-    """Check the syntax of a template.
+async def check(pool: WorkerPool, template: str, *, flow: str) -> None:
+    """Check the syntax of a template; ``flow`` is that of ``WorkerPool.call``.
 
     Raises:
         TemplateError: the text is not a template.
     """
-    await _rendered(pool, {"template": template, "check": True})
+    await _rendered(pool, {"template": template, "check": True}, flow=flow)
 
 
-async def _rendered(pool: WorkerPool, request: Json) -> str:
+async def _rendered(pool: WorkerPool, request: Json, *, flow: str) -> str:
     lead = "spec.git.commit.messageTemplate"
     try:
-        answer = await calls.call(pool, "images.message", request, timeout=_TEMPLATE_SECONDS)
+        answer = await calls.call(
+            pool, "images.message", request, flow=flow, timeout=_TEMPLATE_SECONDS
+        )
     except calls.EngineError as exc:
         raise TemplateError(f"{lead}: {exc}") from exc
     except (WorkerTimeoutError, WorkerMemoryError) as exc:

@@ -35,12 +35,14 @@ async def substitute(  # noqa: PLR0913  # the inputs of a substitution
     *,
     strict: bool,
     always: bool,
+    flow: str,
     timeout: float,  # noqa: ASYNC109  # it starts with the work
 ) -> tuple[Json, ...]:
     """Return ``objects`` with variables replaced; line breaks are removed from values.
 
     Without any variables nothing is replaced, unless ``always``. With ``strict``, a variable
-    without value and default is an error; otherwise it is replaced by the empty string.
+    without value and default is an error; otherwise it is replaced by the empty string. ``flow`` is
+    that of ``WorkerPool.call``.
 
     Raises:
         SubstitutionError: an object cannot be substituted; the message names it.
@@ -57,7 +59,7 @@ async def substitute(  # noqa: PLR0913  # the inputs of a substitution
         "strict": strict,
     }
     try:
-        answer = await calls.call(pool, "substitute", request, timeout=timeout)
+        answer = await calls.call(pool, "substitute", request, flow=flow, timeout=timeout)
     except calls.EngineError as exc:
         raise _translate(exc, [objects[number] for number in concerned]) from exc
     except (WorkerTimeoutError, WorkerMemoryError) as exc:
@@ -66,12 +68,13 @@ async def substitute(  # noqa: PLR0913  # the inputs of a substitution
     return tuple(replaced.get(number, obj) for number, obj in enumerate(objects))
 
 
-async def substitute_text(
+async def substitute_text(  # noqa: PLR0913  # the inputs of a substitution
     pool: WorkerPool,
     text: str,
     variables: Mapping[str, str],
     *,
     strict: bool,
+    flow: str,
     timeout: float,  # noqa: ASYNC109  # it starts with the work
 ) -> str:
     """Return ``text``, which need not be YAML, with the values of ``variables``, line by line.
@@ -82,7 +85,7 @@ async def substitute_text(
     """
     request = {"text": text, "variables": variables, "strict": strict}
     try:
-        answer = await calls.call(pool, "substitute.text", request, timeout=timeout)
+        answer = await calls.call(pool, "substitute.text", request, flow=flow, timeout=timeout)
     except calls.EngineError as exc:
         line = (exc.detail or {}).get("line", 0) if exc.code == "SubstitutionFailed" else 0
         where = f"line {line}: " if line else ""

@@ -12,7 +12,7 @@ import msgspec
 from toolkit.errors import PenstockError
 from toolkit.native import cores
 from toolkit.native.kind import WorkerKind
-from toolkit.native.pool import WorkerPool
+from toolkit.native.pool import WorkerPool, WorkersBusyError
 from toolkit.remote.git.wire import Checkout
 from toolkit.verify.signature import Proof, VerificationError, VerificationModeError
 
@@ -46,18 +46,23 @@ class GitSignatures:
         self._pool = pool
         self._seconds = seconds
 
-    async def verify(self, checkout: Checkout, *, mode: str, keys: Mapping[str, bytes]) -> Proof:
+    async def verify(
+        self, checkout: Checkout, *, mode: str, keys: Mapping[str, bytes], flow: str
+    ) -> Proof:
         """Verify the signatures that the mode requires (``toolkit.verify.git.verify``).
+
+        ``flow`` is that of ``WorkerPool.call``.
 
         Raises:
             VerificationModeError: the mode needs a tag and the spec names none.
             VerificationError: no trusted key made the signature, or it could not be verified.
+            WorkersBusyError: it was not looked at, because no worker was free.
         """
         request = msgspec.msgpack.encode(Request(checkout=checkout, mode=mode, keys=keys))
         try:
-            answer = await self._pool.call("verify", request, timeout=self._seconds)
+            answer = await self._pool.call("verify", request, flow=flow, timeout=self._seconds)
             return msgspec.msgpack.decode(answer, type=Proof)
-        except (VerificationError, VerificationModeError):
+        except (VerificationError, VerificationModeError, WorkersBusyError):
             raise
         except (PenstockError, msgspec.DecodeError, UnicodeError, RecursionError, OSError) as exc:
             # The messages of these errors may contain the input.

@@ -48,10 +48,10 @@ class Means:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Verifier:
-    """The verifier for one kind of policy."""
+    """The verifier for one kind of policy; ``verify`` also gets the flow of ``WorkerPool.call``."""
 
     policy: type
-    verify: Callable[[Subject, Any, Means], Awaitable[Proof]]
+    verify: Callable[[Subject, Any, Means, str], Awaitable[Proof]]
 
 
 VERIFIERS: Final[Mapping[str, Verifier]] = MappingProxyType(
@@ -60,15 +60,15 @@ VERIFIERS: Final[Mapping[str, Verifier]] = MappingProxyType(
         # instance
         "cosign": Verifier(
             policy=cosign.Policy,
-            verify=lambda subject, policy, means: cosign.verify(
+            verify=lambda subject, policy, means, _: cosign.verify(
                 subject, policy, public_root=means.public_root
             ),
         ),
         # a trust policy and certificates of the Notary Project
         "notation": Verifier(
             policy=notation.Policy,
-            verify=lambda subject, policy, means: notation.verify(
-                subject, policy, pool=means.pool, revocations=means.revocations
+            verify=lambda subject, policy, means, flow: notation.verify(
+                subject, policy, pool=means.pool, flow=flow, revocations=means.revocations
             ),
         ),
     }
@@ -97,11 +97,13 @@ class Verifications:
         self._kept: OrderedDict[_Key, _Kept] = OrderedDict()
         self._turns: WeakValueDictionary[_Key, asyncio.Lock] = WeakValueDictionary()
 
-    async def verify(self, subject: Subject, policy: Policy, *, scope: str = "") -> Proof:
+    async def verify(self, subject: Subject, policy: Policy, *, scope: str) -> Proof:
         """Return the proof for the subject; the caller sets a deadline.
 
         Concurrent calls with the same ``scope`` wait for one result. A scope is the tenant that
-        configured the access to the registry, such as a namespace. A proof is valid for all scopes.
+        configured the access to the registry: a namespace, or ``<namespace>/<name>`` of an object.
+        Its namespace is the flow of the work (``WorkerPool.call``). A proof is valid for all
+        scopes.
         But a registry behind a tenant's proxy may have invented or hidden signatures. So refusals,
         and failures that a policy tolerates, are cached only for the same scope.
 
@@ -118,7 +120,7 @@ class Verifications:
         async with turn:
             outcome = self._look_up(proved) or self._look_up(refused)
             if outcome is None:
-                outcome = await self._find_out(verifier, subject, policy)
+                outcome = await self._find_out(verifier, subject, policy, scope)
                 self._keep(proved if _proves(outcome) else refused, outcome)
         if isinstance(outcome, Proof):
             return outcome
@@ -129,10 +131,10 @@ class Verifications:
         self._kept.clear()
 
     async def _find_out(
-        self, verifier: Verifier, subject: Subject, policy: Policy
+        self, verifier: Verifier, subject: Subject, policy: Policy, scope: str
     ) -> Proof | VerificationError:
         try:
-            return await verifier.verify(subject, policy, self._means)
+            return await verifier.verify(subject, policy, self._means, scope.partition("/")[0])
         except VerificationError as exc:
             return exc.with_traceback(None)
 

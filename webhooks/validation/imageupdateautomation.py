@@ -122,7 +122,8 @@ async def _message(judges: Judges, obj: Json) -> Sequence[Fault]:
         return ()
     (field,) = _MESSAGE.fields
     try:
-        await setters.check(judges.engine, text)
+        namespace = str(dig(obj, "metadata", "namespace", default=""))
+        await setters.check(judges.engine, text, flow=namespace)
     except PenstockError as exc:
         return (Fault(field, str(exc).removeprefix(f"{field}: ")),)
     return ()

@@ -133,6 +133,7 @@ class Engine:
         self, target: Target, order: Order, traces: Traces, keeping: Exchanging
     ) -> Outcome:
         release = actions.Release(
+            flow=target.owner.namespace,
             cluster=target.cluster,
             name=target.name,
             namespace=target.namespace,
@@ -150,15 +151,23 @@ class Engine:
             raise LostError(str(error), code="WorkerDied", outcome=Outcome()) from error
 
 
-async def load(run: Run, chart: Path) -> Chart:
+async def load(run: Run, chart: Path, flow: str) -> Chart:
     """Return name and versions of the chart in a directory, without access to a cluster.
+
+    ``flow`` is that of ``WorkerPool.call``.
 
     Raises:
         PenstockError: the chart cannot be read.
     """
     nobody = _Nobody()
     release = actions.Release(
-        cluster="", name="", namespace="", storage_namespace="", acting=nobody, keeping=nobody
+        flow=flow,
+        cluster="",
+        name="",
+        namespace="",
+        storage_namespace="",
+        acting=nobody,
+        keeping=nobody,
     )
     order = Order(action="load", timeout=_LOAD_SECONDS, manager=MANAGER, chart=chart)
     outcome = await run(release, order)

@@ -31,7 +31,7 @@ KIND: Final = WorkerKind(
 class Workers(Protocol):
     """The part of ``WorkerPool`` that is used here."""
 
-    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
+    async def call(self, op: str, payload: bytes, *, flow: str, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
         """Run one operation in a worker."""
         ...
 
@@ -52,9 +52,11 @@ class Builder:
         self._fetcher = fetcher
 
     async def build(
-        self, spec: ArtifactGeneratorSpec, inputs: Mapping[str, Input], into: Path
+        self, spec: ArtifactGeneratorSpec, inputs: Mapping[str, Input], into: Path, *, flow: str
     ) -> BuildResult:
         """Build each artifact into a directory below the empty directory ``into``.
+
+        ``flow`` is that of ``WorkerPool.call``.
 
         Raises:
             StalledError: a path pattern captured invalid names (ValidationFailed).
@@ -93,14 +95,14 @@ class Builder:
                 sources=sources,
                 into=str(into),
             )
-            result = await self._ask(request)
+            result = await self._ask(request, flow)
             _require_below(result, into)
             return result
 
-    async def _ask(self, request: BuildRequest) -> BuildResult:
+    async def _ask(self, request: BuildRequest, flow: str) -> BuildResult:
         payload = await asyncio.to_thread(msgspec.msgpack.encode, request)
         try:
-            answer = await self._pool.call("build", payload, timeout=limits.SECONDS)
+            answer = await self._pool.call("build", payload, flow=flow, timeout=limits.SECONDS)
         except (pools.WorkerTimeoutError, pools.WorkerDiedError, pools.OperationError) as exc:
             raise TransientError(str(exc), reason="BuildFailed") from exc
         return msgspec.msgpack.decode(answer, type=BuildResult)

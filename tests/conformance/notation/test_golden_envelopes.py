@@ -31,7 +31,7 @@ async def _failed_step(
     )
     try:
         proof = await notation.verify(
-            shelf.subject(artifact), policy, pool=pool, revocations=Revocations()
+            shelf.subject(artifact), policy, pool=pool, revocations=Revocations(), flow="team"
         )
     except VerificationError as exc:
         return exc.step

@@ -43,6 +43,7 @@ class _Case:
             policy,
             pool=self._pool,
             revocations=Revocations(self._authority, self.clocks),
+            flow="team",
         )
 
 

@@ -42,7 +42,7 @@ class _Gate:
         subject = Subject(store=self._store, repository=self._repository, descriptor=descriptor)
         policy = Policy(document=document, certificates=trusted)
         return await notation.verify(
-            subject, policy, pool=self._pool, revocations=self._revocations
+            subject, policy, pool=self._pool, revocations=self._revocations, flow="team"
         )
 
 

@@ -39,10 +39,11 @@ async def _render(pool: WorkerPool, given: dict[str, Any], source: Path) -> tupl
             mounts={"": source}, path=given["path"], transformations=given.get("spec", {})
         ),
         timeout=30,
+        flow="team",
     )
     variables = given.get("variables", {})
     return await substitute.substitute(
-        pool, rendered.objects, variables, strict=True, always=False, timeout=30
+        pool, rendered.objects, variables, strict=True, always=False, timeout=30, flow="team"
     )
 
 

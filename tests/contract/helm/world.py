@@ -62,6 +62,7 @@ class World:
             storage_namespace=self.storage_namespace or self.namespace,
             acting=self.acting or self.api,
             keeping=self.keeping or self.api,
+            flow="team",
         )
 
     def with_(self, **changes: Any) -> "World":

@@ -26,7 +26,7 @@ async def test_index_is_read_and_looked_into_by_a_worker(pool: WorkerPool, tmp_p
     entries = {"app": [entry("app", "1.0.0"), entry("app", "1.1.0")]}
     (tmp_path / "raw").write_text(json.dumps({"apiVersion": "v1", "entries": entries}))
 
-    summary = await reader.normalize(tmp_path / "raw", tmp_path / "index")
+    summary = await reader.normalize(tmp_path / "raw", tmp_path / "index", flow="team")
     found = await reader.find(tmp_path / "index", summary.digest, "app", "1.0.x", scope="a")
 
     assert (summary.charts, summary.versions) == (1, 2)
@@ -40,7 +40,7 @@ class TakenOver:
     def __init__(self) -> None:
         self.asked = 0
 
-    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
+    async def call(self, op: str, payload: bytes, *, flow: str, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
         self.asked += 1
         url = "https://evil.example/a.tgz" if self.asked == 1 else "https://good.example/a.tgz"
         return msgspec.msgpack.encode(Found(name="a", version="1.0.0", urls=(url,), digest=""))
@@ -61,17 +61,17 @@ async def test_errors_keep_their_kind_on_the_way(pool: WorkerPool, tmp_path: Pat
     (tmp_path / "raw").write_text("nothing: here")
 
     with pytest.raises(IndexationError, match="no apiVersion"):
-        await Charts(pool).normalize(tmp_path / "raw", tmp_path / "index")
+        await Charts(pool).normalize(tmp_path / "raw", tmp_path / "index", flow="team")
     with pytest.raises(ChartReferenceError, match="there is no chart at 'gone'"):
-        await Charts(pool).inspect(tmp_path, "gone")
+        await Charts(pool).inspect(tmp_path, "gone", flow="team")
 
 
 async def test_chart_is_packaged_by_a_worker(pool: WorkerPool, tmp_path: Path) -> None:
     write(tmp_path / "root/app", chart())
     request = PackageRequest(root=str(tmp_path / "root"), path="app", out=str(tmp_path / "out"))
 
-    inspected = await Charts(pool).inspect(tmp_path / "root", "app")
-    built = await Charts(pool).package(request)
+    inspected = await Charts(pool).inspect(tmp_path / "root", "app", flow="team")
+    built = await Charts(pool).package(request, flow="team")
 
     assert (inspected.name, inspected.version) == (built.name, built.version)
     assert (tmp_path / "out").stat().st_size > 0
@@ -89,7 +89,8 @@ async def test_values_that_are_a_bomb_are_refused(pool: WorkerPool, tmp_path: Pa
                 path="app",
                 out=str(tmp_path / "out"),
                 values_files=("app/bomb.yaml",),
-            )
+            ),
+            flow="team",
         )
 
 
@@ -102,7 +103,7 @@ async def test_worker_without_memory_is_a_failure_of_the_index(tmp_path: Path) -
     small = WorkerPool(charts.kind(memory_limit=64 << 20), size=1, writes=(tmp_path,))
     try:
         with pytest.raises(IndexationError, match="needed more memory than allowed"):
-            await Charts(small).normalize(tmp_path / "raw", tmp_path / "index")
+            await Charts(small).normalize(tmp_path / "raw", tmp_path / "index", flow="team")
     finally:
         await small.close()
 
@@ -116,7 +117,7 @@ async def test_index_close_to_the_limit_is_never_whole_in_memory(tmp_path: Path)
                 file.write(f"  - {json.dumps(entry(f'app{name}', f'1.{number}.0', home=HOME))}\n")
     small = WorkerPool(charts.kind(memory_limit=LITTLE), size=1, writes=(tmp_path,))
     try:
-        summary = await Charts(small).normalize(tmp_path / "raw", tmp_path / "index")
+        summary = await Charts(small).normalize(tmp_path / "raw", tmp_path / "index", flow="team")
         found = await Charts(small).find(
             tmp_path / "index", summary.digest, "app99", "1.x", scope="a"
         )
@@ -139,4 +140,4 @@ async def test_time_is_bounded(pool: WorkerPool, tmp_path: Path) -> None:
     (tmp_path / "raw").write_text("apiVersion: v1\n" + "a: {}\n" * 100)
 
     with pytest.raises(IndexationError, match="did not end within"):
-        await reader.normalize(tmp_path / "raw", tmp_path / "index")
+        await reader.normalize(tmp_path / "raw", tmp_path / "index", flow="team")

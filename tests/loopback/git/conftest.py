@@ -16,7 +16,7 @@ from toolkit.remote.git.git import GitAuth, GitClient
 class InProcess:
     """Runs a worker's operations in a thread: what a pool does, without the process."""
 
-    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
+    async def call(self, op: str, payload: bytes, *, flow: str, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
         work: Callable[[bytes], bytes] = {
             "resolve": worker.resolve,
             "checkout": worker.checkout,

@@ -40,9 +40,9 @@ async def test_files_of_a_branch_are_written(
     commit = repository.commit(
         {"old": None, "a/b": "1", "run": executable("x"), "l": link("a/b")}, message="Two\n\nlines"
     )
-    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10, flow="team")
 
-    checkout = await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+    checkout = await client.checkout(repository.url, resolved, ANYONE, out, timeout=10, flow="team")
 
     assert files(out) == {"a/b": "1", "run": "x"}
     assert (out / "l").is_symlink()
@@ -56,9 +56,9 @@ async def test_history_is_not_fetched(
 ) -> None:
     for i in range(5):
         repository.commit({"a": str(i)})
-    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10, flow="team")
 
-    await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+    await client.checkout(repository.url, resolved, ANYONE, out, timeout=10, flow="team")
 
     [fetch] = [seen.body for seen in server.seen if b"command=fetch" in seen.body]
     assert b"deepen 1" in fetch
@@ -69,10 +69,10 @@ async def test_resolved_commit_is_taken_although_the_branch_has_moved(
     client: GitClient, repository: Repository, out: Path
 ) -> None:
     repository.commit({"a": "1"})
-    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10, flow="team")
     repository.commit({"a": "2"})
 
-    await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+    await client.checkout(repository.url, resolved, ANYONE, out, timeout=10, flow="team")
 
     assert files(out) == {"a": "1"}
 
@@ -93,9 +93,9 @@ async def test_commit_behind_the_tip_is_found(
     repository.commit({"a": "2"})
     repository.commit({"a": "3"})
     reference = GitReference(commit=commit, branch=branch)
-    resolved = await client.resolve(repository.url, reference, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, reference, ANYONE, timeout=10, flow="team")
 
-    checkout = await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+    checkout = await client.checkout(repository.url, resolved, ANYONE, out, timeout=10, flow="team")
 
     assert files(out) == {"a": "1"}
     assert checkout.commit == commit
@@ -110,10 +110,10 @@ async def test_commit_of_another_branch_is_not_taken_for_one_of_the_named_branch
     # as a pull request, of a branch whose name begins alike
     foreign = repository.commit({"a": "2"}, branch="main-too")
     reference = GitReference(commit=foreign, branch="main")
-    resolved = await client.resolve(repository.url, reference, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, reference, ANYONE, timeout=10, flow="team")
 
     with pytest.raises(PenstockError, match=f"commit {foreign} is not part of branch 'main'"):
-        await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+        await client.checkout(repository.url, resolved, ANYONE, out, timeout=10, flow="team")
 
 
 @pytest.mark.parametrize("old_protocol", [False, True])
@@ -125,7 +125,7 @@ async def test_commit_that_is_nowhere_is_named(
     resolved = Resolved(revision="sha1:" + "b" * 40, commit="b" * 40, ref="")
 
     with pytest.raises(PenstockError, match="did not send commit " + "b" * 40):
-        await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+        await client.checkout(repository.url, resolved, ANYONE, out, timeout=10, flow="team")
 
 
 @pytest.mark.parametrize("old_protocol", [False, True])
@@ -136,9 +136,9 @@ async def test_annotated_tag_comes_with_its_object(
     repository.commit({"a": "1"})
     repository.tag("v1.0.0", message="the first")
     reference = GitReference(tag="v1.0.0")
-    resolved = await client.resolve(repository.url, reference, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, reference, ANYONE, timeout=10, flow="team")
 
-    checkout = await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+    checkout = await client.checkout(repository.url, resolved, ANYONE, out, timeout=10, flow="team")
 
     assert files(out) == {"a": "1"}
     assert checkout.tag is not None
@@ -152,9 +152,9 @@ async def test_tag_of_a_tag_is_followed_to_the_commit(
     inner = repository.tag("inner", message="inner")
     repository.tag("outer", message="outer", target=inner)
     reference = GitReference(tag="outer")
-    resolved = await client.resolve(repository.url, reference, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, reference, ANYONE, timeout=10, flow="team")
 
-    checkout = await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+    checkout = await client.checkout(repository.url, resolved, ANYONE, out, timeout=10, flow="team")
 
     assert checkout.commit == commit
     assert checkout.tag is not None
@@ -172,16 +172,18 @@ async def test_tag_of_another_commit_than_resolved_is_refused(
     )
 
     with pytest.raises(PenstockError, match="does not point to commit"):
-        await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+        await client.checkout(repository.url, resolved, ANYONE, out, timeout=10, flow="team")
 
 
 async def test_only_sparse_directories_are_written(
     client: GitClient, repository: Repository, out: Path
 ) -> None:
     repository.commit({"a/x": "1", "b/x": "2", "c": "3"})
-    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10, flow="team")
 
-    await client.checkout(repository.url, resolved, ANYONE, out, sparse=["./b"], timeout=10)
+    await client.checkout(
+        repository.url, resolved, ANYONE, out, sparse=["./b"], timeout=10, flow="team"
+    )
 
     assert files(out) == {"b/x": "2"}
 
@@ -190,10 +192,10 @@ async def test_nothing_but_the_checkout_is_left_behind(
     client: GitClient, repository: Repository, out: Path, tmp_path: Path
 ) -> None:
     repository.commit({"a": "1"})
-    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10, flow="team")
     before = names(tmp_path)
 
-    await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+    await client.checkout(repository.url, resolved, ANYONE, out, timeout=10, flow="team")
 
     assert names(tmp_path) - before == {"out"}
 
@@ -202,9 +204,9 @@ async def test_submodules_are_left_empty_unless_asked_for(
     client: GitClient, server: GitServer, repository: Repository, out: Path
 ) -> None:
     with_submodule(server, repository, "../library.git")
-    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10, flow="team")
 
-    await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+    await client.checkout(repository.url, resolved, ANYONE, out, timeout=10, flow="team")
 
     assert list((out / "vendor/lib").iterdir()) == []
 
@@ -228,10 +230,10 @@ async def test_submodules_are_written_at_their_commit(
     client: GitClient, server: GitServer, repository: Repository, out: Path
 ) -> None:
     with_submodule(server, repository, "../library.git")
-    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10, flow="team")
 
     await client.checkout(
-        repository.url, resolved, ANYONE, out, recurse_submodules=True, timeout=10
+        repository.url, resolved, ANYONE, out, recurse_submodules=True, timeout=10, flow="team"
     )
 
     assert files(out)["vendor/lib/lib.yaml"] == "library"
@@ -250,9 +252,11 @@ async def test_submodules_of_submodules_are_written(
             "p": submodule(commit),
         }
     )
-    resolved = await client.resolve(outer.url, MAIN, ANYONE, timeout=10)
+    resolved = await client.resolve(outer.url, MAIN, ANYONE, timeout=10, flow="team")
 
-    await client.checkout(outer.url, resolved, ANYONE, out, recurse_submodules=True, timeout=10)
+    await client.checkout(
+        outer.url, resolved, ANYONE, out, recurse_submodules=True, timeout=10, flow="team"
+    )
 
     assert library.url.endswith("library.git")
     assert files(out)["p/vendor/lib/lib.yaml"] == "library"
@@ -262,7 +266,7 @@ async def test_sparse_checkout_finds_its_submodules(
     client: GitClient, server: GitServer, repository: Repository, out: Path
 ) -> None:
     with_submodule(server, repository, "../library.git")
-    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10, flow="team")
 
     await client.checkout(
         repository.url,
@@ -272,6 +276,7 @@ async def test_sparse_checkout_finds_its_submodules(
         recurse_submodules=True,
         sparse=["vendor"],
         timeout=10,
+        flow="team",
     )
 
     assert files(out) == {"vendor/lib/lib.yaml": "library"}
@@ -282,11 +287,11 @@ async def test_submodule_at_a_local_address_is_refused(
     client: GitClient, server: GitServer, repository: Repository, out: Path, url: str
 ) -> None:
     with_submodule(server, repository, url)
-    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10, flow="team")
 
     with pytest.raises(StalledError) as caught:
         await client.checkout(
-            repository.url, resolved, ANYONE, out, recurse_submodules=True, timeout=10
+            repository.url, resolved, ANYONE, out, recurse_submodules=True, timeout=10, flow="team"
         )
 
     assert caught.value.reason == "URLInvalid"
@@ -296,11 +301,11 @@ async def test_submodule_without_an_address_is_named(
     client: GitClient, repository: Repository, out: Path
 ) -> None:
     repository.commit({".gitmodules": "[core]\n", "vendor/lib": submodule("a" * 40)})
-    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10, flow="team")
 
     with pytest.raises(PenstockError, match=r"submodule 'vendor/lib' is not in \.gitmodules"):
         await client.checkout(
-            repository.url, resolved, ANYONE, out, recurse_submodules=True, timeout=10
+            repository.url, resolved, ANYONE, out, recurse_submodules=True, timeout=10, flow="team"
         )
 
 
@@ -311,11 +316,13 @@ async def test_submodule_that_contains_itself_ends(
     repository.commit({".gitmodules": '[submodule "s"]\n\tpath = s\n\turl = ./\n'})
     for _ in range(12):
         repository.commit({"s": submodule(repository.revision("main"))})
-    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10, flow="team")
     url = repository.url
 
     with pytest.raises(PenstockError, match="nested too deep"):
-        await client.checkout(url, resolved, ANYONE, out, recurse_submodules=True, timeout=10)
+        await client.checkout(
+            url, resolved, ANYONE, out, recurse_submodules=True, timeout=10, flow="team"
+        )
 
 
 @pytest.mark.parametrize("host", ["127.0.0.1", "localhost", "169.254.169.254"])
@@ -339,11 +346,17 @@ async def test_submodule_is_as_public_as_the_repository_that_names_it(
                 "l": submodule(commit),
             }
         )
-        resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10)
+        resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=10, flow="team")
 
         with pytest.raises(PenstockError, match=r"submodule 'l': .* is a private address"):
             await client.checkout(
-                repository.url, resolved, ANYONE, out, recurse_submodules=True, timeout=10
+                repository.url,
+                resolved,
+                ANYONE,
+                out,
+                recurse_submodules=True,
+                timeout=10,
+                flow="team",
             )
 
     assert theirs.seen
@@ -366,10 +379,10 @@ async def test_submodule_on_another_server_gets_no_credentials(
             }
         )
         auth = GitAuth(username="ada", password="hunter2")
-        resolved = await client.resolve(repository.url, MAIN, auth, timeout=10)
+        resolved = await client.resolve(repository.url, MAIN, auth, timeout=10, flow="team")
 
         await client.checkout(
-            repository.url, resolved, auth, out, recurse_submodules=True, timeout=10
+            repository.url, resolved, auth, out, recurse_submodules=True, timeout=10, flow="team"
         )
 
         assert files(out)["l/lib"] == "theirs"

@@ -16,7 +16,7 @@ ADA = GitAuth(username="ada", password="hunter2")
 
 
 async def resolve(client: GitClient, url: str, auth: GitAuth | None = None) -> Resolved:
-    return await client.resolve(url, MAIN, auth or GitAuth(), timeout=10)
+    return await client.resolve(url, MAIN, auth or GitAuth(), timeout=10, flow="team")
 
 
 @pytest.mark.parametrize(
@@ -41,7 +41,9 @@ async def test_credentials_are_accepted(
         commit = repository.commit({"a": "1"})
 
         resolved = await resolve(client, repository.url, auth)
-        checkout = await client.checkout(repository.url, resolved, auth, out, timeout=10)
+        checkout = await client.checkout(
+            repository.url, resolved, auth, out, timeout=10, flow="team"
+        )
 
     assert checkout.commit == commit
     assert (out / "a").read_text() == "1"
@@ -169,7 +171,7 @@ async def test_renamed_repository_is_followed_with_credentials(
         url = f"{server.base}/old.git"
 
         resolved = await resolve(client, url, ADA)
-        await client.checkout(url, resolved, ADA, out, timeout=10)
+        await client.checkout(url, resolved, ADA, out, timeout=10, flow="team")
 
     assert (out / "a").read_text() == "1"
     assert all(seen.authorization for seen in server.seen)
@@ -185,7 +187,7 @@ async def test_redirect_to_another_server_is_followed_without_credentials(
         url = repository.url.replace(server.base, old.base)
 
         resolved = await resolve(client, url, ADA)
-        await client.checkout(url, resolved, ADA, out, timeout=10)
+        await client.checkout(url, resolved, ADA, out, timeout=10, flow="team")
 
     assert (out / "a").read_text() == "1"
     assert {seen.authorization for seen in server.seen} == {""}
@@ -287,7 +289,7 @@ async def test_lying_server_is_caught(client: GitClient, server: GitServer, out:
     server.faults.rewrite = lambda body: body.replace(new, old)
 
     with pytest.raises(PenstockError, match=f"did not send commit {new.decode()}"):
-        await client.checkout(repository.url, resolved, GitAuth(), out, timeout=10)
+        await client.checkout(repository.url, resolved, GitAuth(), out, timeout=10, flow="team")
 
     assert list(out.iterdir()) == []  # noqa: ASYNC240  # nobody waits
 
@@ -303,7 +305,9 @@ async def test_server_cannot_have_its_objects_fetched_from_elsewhere(
     server.faults.fetched = "".join(f"{len(line) + 4:04x}{line}" for line in lines).encode()
 
     with pytest.raises(PenstockError, match="to another server for its objects"):
-        await client.checkout(repository.url, resolved, GitAuth(ca=ca), out, timeout=10)
+        await client.checkout(
+            repository.url, resolved, GitAuth(ca=ca), out, timeout=10, flow="team"
+        )
 
     assert tls_server.seen == []
 

@@ -42,7 +42,7 @@ def land(client: GitClient, repository: Repository, tmp_path: Path) -> Land:
 
     async def run(*targets: PushTarget, **more: Any) -> Landed:
         return await client.land(
-            await request(client, repository.url, tmp_path, GitAuth(), targets, **more)
+            await request(client, repository.url, tmp_path, GitAuth(), targets, **more), flow="team"
         )
 
     return run
@@ -56,10 +56,10 @@ async def request(
     targets: tuple[PushTarget, ...],
     **more: Any,
 ) -> LandRequest:
-    resolved = await client.resolve(url, GitReference(branch="main"), auth, timeout=30)
+    resolved = await client.resolve(url, GitReference(branch="main"), auth, timeout=30, flow="team")
     into = place / f"out-{secrets.token_hex(4)}"
     pack = place / f"{into.name}.pack"
-    await client.checkout(url, resolved, auth, into, keep=pack, timeout=30)
+    await client.checkout(url, resolved, auth, into, keep=pack, timeout=30, flow="team")
     made = LandRequest(
         url=url,
         base=resolved.commit,
@@ -106,7 +106,7 @@ async def test_a_branch_that_moved_is_told_and_left_alone(
     theirs = repository.commit({"apps/web.yaml": "tag: theirs\n"})
 
     with pytest.raises(GitMovedError, match="got other commits meanwhile"):
-        await client.land(made)
+        await client.land(made, flow="team")
 
     assert repository.revision("main") == theirs
 
@@ -243,7 +243,9 @@ async def test_a_push_over_ssh(client: GitClient, tmp_path: Path) -> None:
         repository = server.repository("fleet")
         repository.commit({"apps/web.yaml": "tag: v1\n"})
 
-        done = await client.land(await request(client, repository.url, tmp_path, auth, ()))
+        done = await client.land(
+            await request(client, repository.url, tmp_path, auth, ()), flow="team"
+        )
 
         assert repository.revision("main") == done.commit
 
@@ -254,4 +256,4 @@ async def test_what_was_kept_of_another_commit_is_no_base(
     made = await request(client, repository.url, tmp_path, GitAuth(), ())
 
     with pytest.raises(GitError):
-        await client.land(replace(made, base="1" * 40))
+        await client.land(replace(made, base="1" * 40), flow="team")

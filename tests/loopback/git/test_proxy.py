@@ -45,7 +45,7 @@ async def test_https_goes_through_the_proxy(
         proxy = proxy_at(running.address, login)
 
         resolved = await client.resolve(
-            repository.url, MAIN, GitAuth(ca=ca, proxy=proxy), timeout=10
+            repository.url, MAIN, GitAuth(ca=ca, proxy=proxy), timeout=10, flow="team"
         )
 
     assert resolved.commit == commit
@@ -66,8 +66,8 @@ async def test_http_goes_through_the_proxy(
     async with start() as running:
         auth = GitAuth(proxy=Proxy(address=running.address))
 
-        resolved = await client.resolve(repository.url, MAIN, auth, timeout=10)
-        await client.checkout(repository.url, resolved, auth, out, timeout=10)
+        resolved = await client.resolve(repository.url, MAIN, auth, timeout=10, flow="team")
+        await client.checkout(repository.url, resolved, auth, out, timeout=10, flow="team")
 
     assert (out / "a").read_text() == "1"
     assert running.targets
@@ -87,7 +87,7 @@ async def test_ssh_goes_through_the_proxy(
             proxy=Proxy(address=running.address),
         )
 
-        resolved = await client.resolve(repository.url, MAIN, auth, timeout=10)
+        resolved = await client.resolve(repository.url, MAIN, auth, timeout=10, flow="team")
 
     assert resolved.commit == commit
     assert len(running.targets) == 1
@@ -107,7 +107,9 @@ async def test_refusing_proxy_is_an_authentication_failure(
         proxy = proxy_at(running.address, login)
 
         with pytest.raises(PenstockError, match="proxy requires valid credentials") as caught:
-            await client.resolve(repository.url, MAIN, GitAuth(ca=ca, proxy=proxy), timeout=10)
+            await client.resolve(
+                repository.url, MAIN, GitAuth(ca=ca, proxy=proxy), timeout=10, flow="team"
+            )
 
     assert caught.value.reason == "AuthenticationFailed"
     assert "wrong" not in str(caught.value)
@@ -129,7 +131,7 @@ async def test_refusing_proxy_before_ssh_is_an_authentication_failure(
         )
 
         with pytest.raises(PenstockError, match="proxy requires valid credentials") as caught:
-            await client.resolve(f"{server.base}/pipes.git", MAIN, auth, timeout=10)
+            await client.resolve(f"{server.base}/pipes.git", MAIN, auth, timeout=10, flow="team")
 
     assert caught.value.reason == "AuthenticationFailed"
 
@@ -142,7 +144,9 @@ async def test_proxy_that_is_down_is_named(
     proxy = Proxy(address=f"{scheme}://localhost:1")
 
     with pytest.raises(PenstockError, match="proxy"):
-        await client.resolve(repository.url, MAIN, GitAuth(ca=ca, proxy=proxy), timeout=10)
+        await client.resolve(
+            repository.url, MAIN, GitAuth(ca=ca, proxy=proxy), timeout=10, flow="team"
+        )
 
     assert tls_server.seen == []
 
@@ -154,11 +158,11 @@ async def test_proxy_of_the_environment_is_used_unless_excepted(
     repository.commit({"a": "1"})
     async with gitserver.proxy() as running:
         monkeypatch.setenv("http_proxy", running.address)
-        await client.resolve(repository.url, MAIN, GitAuth(), timeout=10)
+        await client.resolve(repository.url, MAIN, GitAuth(), timeout=10, flow="team")
         through = len(running.targets)
         monkeypatch.setenv("no_proxy", "localhost")
 
-        await client.resolve(repository.url, MAIN, GitAuth(), timeout=10)
+        await client.resolve(repository.url, MAIN, GitAuth(), timeout=10, flow="team")
 
     assert through > 0
     assert len(running.targets) == through

@@ -44,6 +44,7 @@ def commit(client: GitClient, tmp_path: Path) -> Commit:
                 scratch=tmp_path,
                 timeout=30,
                 signing=signing,
+                flow="team",
             )
         )
 
@@ -304,6 +305,7 @@ async def test_an_author_cannot_forge_headers(
             now=NOW,
             scratch=tmp_path,
             timeout=30,
+            flow="team",
         )
 
 

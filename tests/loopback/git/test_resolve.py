@@ -39,7 +39,7 @@ async def test_reference_becomes_the_commit(
     repository.tag("v0.9.0")
     repository.tag("v1.0.0", message="annotated")
 
-    resolved = await client.resolve(repository.url, reference, ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, reference, ANYONE, timeout=10, flow="team")
 
     assert resolved.commit == commit
     assert resolved.revision == f"{short}@sha1:{commit}"
@@ -48,10 +48,10 @@ async def test_reference_becomes_the_commit(
 async def test_branch_is_followed(client: GitClient, repository: Repository) -> None:
     repository.commit({"a": "1"})
     reference = GitReference(branch="main")
-    before = await client.resolve(repository.url, reference, ANYONE, timeout=10)
+    before = await client.resolve(repository.url, reference, ANYONE, timeout=10, flow="team")
     commit = repository.commit({"a": "2"})
 
-    after = await client.resolve(repository.url, reference, ANYONE, timeout=10)
+    after = await client.resolve(repository.url, reference, ANYONE, timeout=10, flow="team")
 
     assert (before.commit, after.commit) != (commit, commit)
     assert after.commit == commit
@@ -61,7 +61,7 @@ async def test_without_reference_master_is_meant(client: GitClient, server: GitS
     repository = server.repository("old", head="master")
     commit = repository.commit({"a": "1"})
 
-    resolved = await client.resolve(repository.url, GitReference(), ANYONE, timeout=10)
+    resolved = await client.resolve(repository.url, GitReference(), ANYONE, timeout=10, flow="team")
 
     assert resolved.revision == f"master@sha1:{commit}"
 
@@ -71,7 +71,9 @@ async def test_no_object_is_asked_for(
 ) -> None:
     repository.commit({"a": "1"})
 
-    await client.resolve(repository.url, GitReference(branch="main"), ANYONE, timeout=10)
+    await client.resolve(
+        repository.url, GitReference(branch="main"), ANYONE, timeout=10, flow="team"
+    )
 
     assert [seen.method for seen in server.seen] == ["GET", "POST"]
     assert b"command=ls-refs" in server.seen[1].body
@@ -81,7 +83,9 @@ async def test_no_object_is_asked_for(
 async def test_commit_needs_no_server(client: GitClient) -> None:
     reference = GitReference(commit="a" * 40)
 
-    resolved = await client.resolve("https://nowhere.invalid/a", reference, ANYONE, timeout=10)
+    resolved = await client.resolve(
+        "https://nowhere.invalid/a", reference, ANYONE, timeout=10, flow="team"
+    )
 
     assert resolved.revision == "sha1:" + "a" * 40
 
@@ -93,7 +97,9 @@ async def test_empty_repository_is_called_empty(
     server.faults.old_protocol = old_protocol
 
     with pytest.raises(PenstockError, match="is empty") as caught:
-        await client.resolve(repository.url, GitReference(branch="main"), ANYONE, timeout=10)
+        await client.resolve(
+            repository.url, GitReference(branch="main"), ANYONE, timeout=10, flow="team"
+        )
 
     assert caught.value.reason == "EmptyGitRepository"
 
@@ -104,7 +110,9 @@ async def test_missing_branch_of_a_repository_with_others_is_named(
     repository.commit({"a": "1"}, branch="develop")
 
     with pytest.raises(PenstockError, match="branch 'main' not found") as caught:
-        await client.resolve(repository.url, GitReference(branch="main"), ANYONE, timeout=10)
+        await client.resolve(
+            repository.url, GitReference(branch="main"), ANYONE, timeout=10, flow="team"
+        )
 
     assert caught.value.reason == "GitOperationFailed"
     assert repository.url in str(caught.value)
@@ -112,13 +120,15 @@ async def test_missing_branch_of_a_repository_with_others_is_named(
 
 async def test_missing_repository_is_named(client: GitClient, server: GitServer) -> None:
     with pytest.raises(PenstockError, match=r"repository '\S+/nope.git' not found"):
-        await client.resolve(f"{server.base}/nope.git", GitReference(), ANYONE, timeout=10)
+        await client.resolve(
+            f"{server.base}/nope.git", GitReference(), ANYONE, timeout=10, flow="team"
+        )
 
 
 @pytest.mark.parametrize("url", ["file:///srv/git", "git://example.org/a", "localhost:a"])
 async def test_other_transports_stall(client: GitClient, url: str) -> None:
     with pytest.raises(StalledError) as caught:
-        await client.resolve(url, GitReference(), ANYONE, timeout=10)
+        await client.resolve(url, GitReference(), ANYONE, timeout=10, flow="team")
 
     assert caught.value.reason == "URLInvalid"
 
@@ -133,5 +143,5 @@ async def test_repository_with_sha256_ids_is_refused(
 
     with pytest.raises(PenstockError, match="sha256"):
         await client.resolve(
-            f"{server.base}/new.git", GitReference(branch="main"), ANYONE, timeout=10
+            f"{server.base}/new.git", GitReference(branch="main"), ANYONE, timeout=10, flow="team"
         )

@@ -46,8 +46,10 @@ async def test_files_are_fetched(
         auth = auth_for(server, key)
         reference = GitReference(semver="*")
 
-        resolved = await client.resolve(repository.url, reference, auth, timeout=10)
-        checkout = await client.checkout(repository.url, resolved, auth, out, timeout=10)
+        resolved = await client.resolve(repository.url, reference, auth, timeout=10, flow="team")
+        checkout = await client.checkout(
+            repository.url, resolved, auth, out, timeout=10, flow="team"
+        )
 
     assert checkout.commit == commit
     assert checkout.tag is not None
@@ -72,7 +74,9 @@ async def test_a_user_without_a_name_fetches(
 
     monkeypatch.setattr(pwd, "getpwuid", unknown)
 
-    resolved = await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth_for(ssh, key), timeout=10)
+    resolved = await client.resolve(
+        f"{ssh.base}/pipes.git", MAIN, auth_for(ssh, key), timeout=10, flow="team"
+    )
 
     assert resolved.commit == commit
 
@@ -89,9 +93,9 @@ async def test_commit_behind_the_tip_is_found(
         repository.commit({"a": "2"})
         auth = auth_for(server, key)
         reference = GitReference(commit=commit, branch="main")
-        resolved = await client.resolve(repository.url, reference, auth, timeout=10)
+        resolved = await client.resolve(repository.url, reference, auth, timeout=10, flow="team")
 
-        await client.checkout(repository.url, resolved, auth, out, timeout=10)
+        await client.checkout(repository.url, resolved, auth, out, timeout=10, flow="team")
 
     assert (out / "a").read_text() == "1"
 
@@ -106,7 +110,9 @@ async def test_empty_repository_is_called_empty(
         repository = server.repository("pipes")
 
         with pytest.raises(PenstockError, match="is empty"):
-            await client.resolve(repository.url, MAIN, auth_for(server, key), timeout=10)
+            await client.resolve(
+                repository.url, MAIN, auth_for(server, key), timeout=10, flow="team"
+            )
 
 
 @pytest.mark.parametrize("host", ["169.254.169.254", "[::ffff:169.254.169.254]", "[fd00:ec2::254]"])
@@ -114,7 +120,9 @@ async def test_metadata_service_is_not_asked(
     client: GitClient, ssh: SshServer, key: asyncssh.SSHKey, host: str
 ) -> None:
     with pytest.raises(PenstockError, match="is a metadata service's address"):
-        await client.resolve(f"ssh://git@{host}/a", MAIN, auth_for(ssh, key), timeout=10)
+        await client.resolve(
+            f"ssh://git@{host}/a", MAIN, auth_for(ssh, key), timeout=10, flow="team"
+        )
 
 
 @pytest.mark.parametrize("kind", ["ecdsa-sha2-nistp256", "ssh-rsa"])
@@ -126,7 +134,9 @@ async def test_other_kinds_of_keys_are_accepted(
         repository = server.repository("pipes")
         commit = repository.commit({"a": "1"})
 
-        resolved = await client.resolve(repository.url, MAIN, auth_for(server, other), timeout=10)
+        resolved = await client.resolve(
+            repository.url, MAIN, auth_for(server, other), timeout=10, flow="team"
+        )
 
     assert resolved.commit == commit
 
@@ -143,12 +153,12 @@ async def test_key_with_a_passphrase_is_opened(
         GitAuth(identity=identity, known_hosts=ssh.known_hosts),
     ]
 
-    resolved = await client.resolve(repository.url, MAIN, good, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, good, timeout=10, flow="team")
 
     assert resolved.commit == commit
     for auth in bad:
         with pytest.raises(PenstockError, match="'password'") as caught:
-            await client.resolve(repository.url, MAIN, auth, timeout=10)
+            await client.resolve(repository.url, MAIN, auth, timeout=10, flow="team")
         assert caught.value.reason == "AuthenticationFailed"
 
 
@@ -160,7 +170,7 @@ async def test_user_of_the_url_logs_in_and_git_by_default(
     auth = auth_for(ssh, key)
 
     for url in (repository.url.replace("git@", "deploy@"), repository.url.replace("git@", "")):
-        await client.resolve(url, MAIN, auth, timeout=10)
+        await client.resolve(url, MAIN, auth, timeout=10, flow="team")
 
     assert ssh.users == ["deploy", "git"]
 
@@ -189,7 +199,7 @@ async def test_server_that_is_not_known_is_refused(
     auth = GitAuth(identity=key.export_private_key(), known_hosts=lines.encode())
 
     with pytest.raises(PenstockError, match="host key verification failed") as caught:
-        await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth, timeout=10)
+        await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth, timeout=10, flow="team")
 
     assert caught.value.reason == "AuthenticationFailed"
     assert ssh.users == []
@@ -205,15 +215,17 @@ async def test_lines_of_known_hosts_that_cannot_be_used_are_skipped_and_named(
     elsewhere = ssh.known_hosts.replace(b"localhost", b"elsewhere")
     unknown = replace(known, known_hosts=junk + elsewhere)
 
-    resolved = await client.resolve(repository.url, MAIN, known, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, known, timeout=10, flow="team")
     with pytest.raises(
         PenstockError, match=r"skipped: 'known_hosts' line 1 holds no .*, .* line 2"
     ):
-        await client.resolve(repository.url, MAIN, unknown, timeout=10)
+        await client.resolve(repository.url, MAIN, unknown, timeout=10, flow="team")
     with pytest.raises(
         PenstockError, match=r"no line of 'known_hosts' can be used; .* line 1 holds"
     ):
-        await client.resolve(repository.url, MAIN, replace(known, known_hosts=junk), timeout=10)
+        await client.resolve(
+            repository.url, MAIN, replace(known, known_hosts=junk), timeout=10, flow="team"
+        )
 
     assert resolved.commit
 
@@ -226,7 +238,7 @@ async def test_hashed_host_name_is_recognised(
     hashed = hash_names(ssh.known_hosts, tmp_path / "known_hosts")
     auth = GitAuth(identity=key.export_private_key(), known_hosts=hashed)
 
-    resolved = await client.resolve(repository.url, MAIN, auth, timeout=10)
+    resolved = await client.resolve(repository.url, MAIN, auth, timeout=10, flow="team")
 
     assert b"localhost" not in hashed
     assert resolved.commit
@@ -242,7 +254,9 @@ async def test_key_that_is_not_authorized_is_refused(client: GitClient, ssh: Ssh
     stranger = asyncssh.generate_private_key("ssh-ed25519")
 
     with pytest.raises(PenstockError, match="does not accept the key") as caught:
-        await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth_for(ssh, stranger), timeout=10)
+        await client.resolve(
+            f"{ssh.base}/pipes.git", MAIN, auth_for(ssh, stranger), timeout=10, flow="team"
+        )
 
     assert caught.value.reason == "AuthenticationFailed"
 
@@ -259,7 +273,7 @@ async def test_missing_or_broken_key_is_named(
     client: GitClient, ssh: SshServer, auth: GitAuth, named: str
 ) -> None:
     with pytest.raises(PenstockError, match=named) as caught:
-        await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth, timeout=10)
+        await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth, timeout=10, flow="team")
 
     assert caught.value.reason == "AuthenticationFailed"
 
@@ -272,7 +286,7 @@ async def test_server_that_is_down_is_reported_in_words(
         url = f"ssh://git@127.0.0.1:{free.getsockname()[1]}/a"
 
         with pytest.raises(PenstockError, match=r"cannot fetch from .*: connection refused$"):
-            await client.resolve(url, MAIN, auth_for(ssh, key), timeout=10)
+            await client.resolve(url, MAIN, auth_for(ssh, key), timeout=10, flow="team")
 
 
 async def test_missing_known_hosts_are_named(
@@ -281,7 +295,7 @@ async def test_missing_known_hosts_are_named(
     auth = GitAuth(identity=key.export_private_key())
 
     with pytest.raises(PenstockError, match="'known_hosts'"):
-        await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth, timeout=10)
+        await client.resolve(f"{ssh.base}/pipes.git", MAIN, auth, timeout=10, flow="team")
 
     assert ssh.users == []
 
@@ -290,7 +304,9 @@ async def test_what_the_server_says_is_passed_on(
     client: GitClient, ssh: SshServer, key: asyncssh.SSHKey
 ) -> None:
     with pytest.raises(PenstockError, match=r"ERROR: Repository not found\."):
-        await client.resolve(f"{ssh.base}/nope.git", MAIN, auth_for(ssh, key), timeout=10)
+        await client.resolve(
+            f"{ssh.base}/nope.git", MAIN, auth_for(ssh, key), timeout=10, flow="team"
+        )
 
 
 async def test_what_the_server_says_before_it_leaves_is_passed_on(
@@ -299,13 +315,17 @@ async def test_what_the_server_says_before_it_leaves_is_passed_on(
     ssh.farewells["/busy.git"] = b"ERROR: too many connections\n"
 
     with pytest.raises(PenstockError, match="ERROR: too many connections"):
-        await client.resolve(f"{ssh.base}/busy.git", MAIN, auth_for(ssh, key), timeout=10)
+        await client.resolve(
+            f"{ssh.base}/busy.git", MAIN, auth_for(ssh, key), timeout=10, flow="team"
+        )
 
 
 async def test_path_cannot_leave_its_quotes(
     client: GitClient, ssh: SshServer, key: asyncssh.SSHKey
 ) -> None:
     with pytest.raises(PenstockError, match="not found"):
-        await client.resolve(f"{ssh.base}/a';reboot;'", MAIN, auth_for(ssh, key), timeout=10)
+        await client.resolve(
+            f"{ssh.base}/a';reboot;'", MAIN, auth_for(ssh, key), timeout=10, flow="team"
+        )
 
     assert ssh.commands == ["git-upload-pack '/a'\"'\"';reboot;'\"'\"''"]

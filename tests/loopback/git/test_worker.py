@@ -49,8 +49,8 @@ def names(directory: Path) -> set[str]:
 
 
 async def checkout(client: GitClient, repository: Repository, out: Path) -> None:
-    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=20)
-    await client.checkout(repository.url, resolved, ANYONE, out, timeout=60)
+    resolved = await client.resolve(repository.url, MAIN, ANYONE, timeout=20, flow="team")
+    await client.checkout(repository.url, resolved, ANYONE, out, timeout=60, flow="team")
 
 
 async def test_a_push_travels_through_a_worker(
@@ -68,6 +68,7 @@ async def test_a_push_travels_through_a_worker(
         now=datetime.now(UTC),
         scratch=tmp_path,
         timeout=20,
+        flow="team",
     )
 
     assert repository.revision("main") == done.commit
@@ -81,8 +82,8 @@ async def test_commit_travels_through_a_worker(
     repository.tag("v1.0.0", message="first")
     reference = GitReference(tag="v1.0.0")
 
-    resolved = await workers.resolve(repository.url, reference, ANYONE, timeout=20)
-    done = await workers.checkout(repository.url, resolved, ANYONE, out, timeout=20)
+    resolved = await workers.resolve(repository.url, reference, ANYONE, timeout=20, flow="team")
+    done = await workers.checkout(repository.url, resolved, ANYONE, out, timeout=20, flow="team")
 
     assert (out / "a").read_text() == "1"
     assert done.tag is not None
@@ -98,8 +99,8 @@ async def test_a_confined_worker_reads_keys_and_keeps_to_known_hosts(
         repository.commit({"a": "1"})
         auth = GitAuth(identity=key.export_private_key(), known_hosts=server.known_hosts)
 
-        resolved = await workers.resolve(repository.url, MAIN, auth, timeout=20)
-        await workers.checkout(repository.url, resolved, auth, out, timeout=20)
+        resolved = await workers.resolve(repository.url, MAIN, auth, timeout=20, flow="team")
+        await workers.checkout(repository.url, resolved, auth, out, timeout=20, flow="team")
 
     assert (out / "a").read_text() == "1"
 
@@ -111,7 +112,9 @@ async def test_a_confined_worker_shows_a_certificate(
         repository = server.repository("pipes")
         commit = repository.commit({"a": "1"})
 
-        resolved = await workers.resolve(repository.url, MAIN, own_certificate, timeout=20)
+        resolved = await workers.resolve(
+            repository.url, MAIN, own_certificate, timeout=20, flow="team"
+        )
 
     assert resolved.commit == commit
 
@@ -124,11 +127,13 @@ async def test_errors_keep_their_class_and_reason(
         private = closed.repository("private")
 
         with pytest.raises(GitAuthError) as refused:
-            await workers.resolve(private.url, MAIN, ANYONE, timeout=20)
+            await workers.resolve(private.url, MAIN, ANYONE, timeout=20, flow="team")
     with pytest.raises(EmptyRepositoryError) as nothing:
-        await workers.resolve(empty.url, MAIN, ANYONE, timeout=20)
+        await workers.resolve(empty.url, MAIN, ANYONE, timeout=20, flow="team")
     with pytest.raises(StalledError):
-        await workers.resolve(empty.url, GitReference(commit="short"), ANYONE, timeout=20)
+        await workers.resolve(
+            empty.url, GitReference(commit="short"), ANYONE, timeout=20, flow="team"
+        )
 
     assert refused.value.reason == "AuthenticationFailed"
     assert nothing.value.reason == "EmptyGitRepository"
@@ -139,11 +144,13 @@ async def test_slow_server_is_cut_off_at_the_deadline(
     workers: GitClient, server: GitServer, repository: Repository, out: Path, stage: str
 ) -> None:
     repository.commit({"a": "x" * 2000})
-    resolved = await workers.resolve(repository.url, MAIN, ANYONE, timeout=20)
+    resolved = await workers.resolve(repository.url, MAIN, ANYONE, timeout=20, flow="team")
     server.faults.seconds_per_byte = 0.05
     work = {
-        "resolve": lambda: workers.resolve(repository.url, MAIN, ANYONE, timeout=0.5),
-        "checkout": lambda: workers.checkout(repository.url, resolved, ANYONE, out, timeout=0.5),
+        "resolve": lambda: workers.resolve(repository.url, MAIN, ANYONE, timeout=0.5, flow="team"),
+        "checkout": lambda: workers.checkout(
+            repository.url, resolved, ANYONE, out, timeout=0.5, flow="team"
+        ),
     }[stage]
 
     # A byte keeps coming in all the while; the whole answer would take minutes.
@@ -158,10 +165,10 @@ async def test_workers_are_of_use_after_a_deadline(
     workers: GitClient, server: GitServer, repository: Repository, out: Path, tmp_path: Path
 ) -> None:
     repository.commit({"a": "1"})
-    resolved = await workers.resolve(repository.url, MAIN, ANYONE, timeout=20)
+    resolved = await workers.resolve(repository.url, MAIN, ANYONE, timeout=20, flow="team")
     server.faults.seconds_per_byte = 0.05
     with pytest.raises(PenstockError):
-        await workers.checkout(repository.url, resolved, ANYONE, out, timeout=0.5)
+        await workers.checkout(repository.url, resolved, ANYONE, out, timeout=0.5, flow="team")
     server.faults.seconds_per_byte = 0
 
     await checkout(workers, repository, tmp_path / "again")
@@ -232,10 +239,12 @@ async def test_target_that_cannot_be_written_is_reported(
     workers: GitClient, repository: Repository, tmp_path: Path
 ) -> None:
     repository.commit({"a": "1"})
-    resolved = await workers.resolve(repository.url, MAIN, ANYONE, timeout=20)
+    resolved = await workers.resolve(repository.url, MAIN, ANYONE, timeout=20, flow="team")
     (tmp_path / "file").touch()
 
     with pytest.raises(PenstockError, match="cannot store the files of") as caught:
-        await workers.checkout(repository.url, resolved, ANYONE, tmp_path / "file", timeout=20)
+        await workers.checkout(
+            repository.url, resolved, ANYONE, tmp_path / "file", timeout=20, flow="team"
+        )
 
     assert caught.value.reason == "GitOperationFailed"

@@ -84,7 +84,7 @@ class Builds:
         async def access(held: Held) -> Access:
             return Access(logins=held.logins, account=None, own=False, listed=False)
 
-        return Keys(self.services, read=read, access=access)
+        return Keys(self.services, read=read, access=access, namespace="team")
 
     def holders(self, word: str) -> list[Path]:
         """Return the files on disk that hold a word."""

@@ -89,7 +89,7 @@ async def test_what_a_build_has_read_or_looked_for_decides(
     built = await builds.render(files, path=path)
 
     sources = await builds.store(later)
-    found = await builds.renderer.unchanged(sources, built.footprint, seconds=60)
+    found = await builds.renderer.unchanged(sources, built.footprint, flow="team", seconds=60)
 
     assert found is unchanged
 
@@ -104,7 +104,7 @@ async def test_a_file_that_becomes_a_directory_is_a_change(builds: Builds) -> No
     built = await builds.render(files)
 
     assert not await builds.renderer.unchanged(
-        await builds.store(later), built.footprint, seconds=60
+        await builds.store(later), built.footprint, flow="team", seconds=60
     )
 
 
@@ -118,7 +118,7 @@ async def test_encrypted_files_are_part_of_the_footprint(builds: Builds) -> None
 
     async def unchanged(**changes: str | bytes) -> bool:
         sources = await builds.store({**files, **changes})
-        return await builds.renderer.unchanged(sources, built.footprint, seconds=60)
+        return await builds.renderer.unchanged(sources, built.footprint, flow="team", seconds=60)
 
     assert await unchanged(other="x")
     assert not await unchanged(**{"app.env": sops.env(PASSWORD="second")})

@@ -26,7 +26,7 @@ async def test_no_object_holds_a_variable_to_substitute(pool: WorkerPool, compon
     objects = await manifests.build(choice)
 
     found = await substitute.substitute(
-        pool, objects, {"cluster": "prod"}, strict=True, always=True, timeout=60
+        pool, objects, {"cluster": "prod"}, strict=True, always=True, timeout=60, flow="team"
     )
 
     assert found == objects

@@ -44,7 +44,7 @@ async def pool() -> AsyncIterator[WorkerPool]:
 async def _asks(pool: WorkerPool, server: Server, target: str) -> bytes:
     gate = gates.Gate(client=server, allows=gates.records(namespace="team", release="app"))
     answering = Exchanges({"storage": gate})
-    return await pool.call("ask", target.encode(), timeout=60, answering=answering)
+    return await pool.call("ask", target.encode(), timeout=60, answering=answering, flow="team")
 
 
 @pytest.mark.parametrize(

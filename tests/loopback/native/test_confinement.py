@@ -63,7 +63,7 @@ class World:
 
     async def attempt(self, what: str, argument: object = "") -> str:
         """Have the worker try it."""
-        answer = await self.pool.call(what, str(argument).encode(), timeout=60)
+        answer = await self.pool.call(what, str(argument).encode(), timeout=60, flow="team")
         return answer.decode()
 
 

@@ -72,7 +72,9 @@ class Notation:
         document = notary.document(scopes=("*",))
         policy = notation.Policy(document=document, certificates=notary.trust(self.authority))
         revocations = Revocations(self.authority)
-        return await notation.verify(subject, policy, pool=self.pool, revocations=revocations)
+        return await notation.verify(
+            subject, policy, pool=self.pool, revocations=revocations, flow="team"
+        )
 
 
 Method = Cosign | Notation

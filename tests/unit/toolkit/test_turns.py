@@ -4,7 +4,7 @@ import asyncio
 
 import pytest
 
-from toolkit.turns import BusyError, Turns, fair
+from toolkit.turns import BusyError, Turns, fair, room
 
 
 class Guest:
@@ -230,3 +230,20 @@ async def test_a_place_that_comes_with_the_cancellation_is_given_on() -> None:
     assert "c" in order
     await empty(third)
     assert (turns.running, turns.waiting) == (0, 0)
+
+
+@pytest.mark.parametrize("alone", range(1, 40))
+async def test_room_for_one_flow_leaves_a_place_for_another(alone: int) -> None:
+    turns, order = Turns(places=room(alone), waiting=10_000), list[str]()
+
+    guests = [Guest(turns, "a", order) for _ in range(2 * alone + 4)]
+    await settle()
+    other = Guest(turns, "b", order)
+    await settle()
+
+    assert order == ["a"] * alone + ["b"]
+    await empty(*guests, other)
+
+
+def test_no_flow_needs_no_room() -> None:
+    assert room(0) == 0

@@ -67,11 +67,16 @@ class KeyServices:
         self._seconds = seconds
 
     async def open(
-        self, work: Work[T], ring: KeyRing, access: Callable[[], Awaitable[Access]]
+        self,
+        work: Work[T],
+        ring: KeyRing,
+        access: Callable[[], Awaitable[Access]],
+        *,
+        flow: str,
     ) -> T:
         """Return the result of ``work``, which runs in a thread, perhaps several times.
 
-        ``access`` is called before the first request.
+        ``access`` is called before the first request. ``flow`` is that of ``WorkerPool.call``.
 
         Raises:
             DecryptionError: the error of ``work`` when all answers are known.
@@ -89,14 +94,14 @@ class KeyServices:
                 wanted = lacking
             near = [item for group in wanted.groups for item in group if ring.left.get(item.kind)]
             if near:
-                found = await self._near(ring, near, budget)
+                found = await self._near(ring, near, budget, flow)
                 ring = ring.told(found.answers, found.skipped)
             else:
                 ring = ring.told(await self._gather(wanted, await access(), budget))
 
-    async def skipped(self, ring: KeyRing) -> tuple[Skipped, ...]:
+    async def skipped(self, ring: KeyRing, *, flow: str) -> tuple[Skipped, ...]:
         """Return which keys of a ring cannot be used, also those that only the engine reads."""
-        found = await self._engine.open(ring.left, ())
+        found = await self._engine.open(ring.left, (), flow=flow)
         return (*ring.skipped, *found.skipped)
 
     async def each(
@@ -104,13 +109,15 @@ class KeyServices:
         works: Sequence[Work[T]],
         ring: KeyRing,
         access: Callable[[], Awaitable[Access]],
+        *,
+        flow: str,
     ) -> list[T]:
         """Return the results of several documents' works, in their order."""
         slots = asyncio.Semaphore(AT_ONCE)
 
         async def one(work: Work[T]) -> T:
             async with slots:
-                return await self.open(work, ring, access)
+                return await self.open(work, ring, access, flow=flow)
 
         try:
             async with asyncio.TaskGroup() as group:
@@ -120,11 +127,11 @@ class KeyServices:
         return [task.result() for task in tasks]
 
     async def _near(
-        self, ring: KeyRing, recipients: Sequence[Recipient], budget: "_Budget"
+        self, ring: KeyRing, recipients: Sequence[Recipient], budget: "_Budget", flow: str
     ) -> Opened:
         try:
             async with asyncio.timeout_at(budget.until):
-                return await self._engine.open(ring.left, recipients)
+                return await self._engine.open(ring.left, recipients, flow=flow)
         except TimeoutError:
             message = f"the keys were not tried within {self._seconds:g} seconds"
             refusal = Refusal(message=message, passing=True)

@@ -71,7 +71,7 @@ _T = TypeVar("_T")
 class Workers(Protocol):
     """The part of ``WorkerPool`` that is used."""
 
-    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
+    async def call(self, op: str, payload: bytes, *, flow: str, timeout: float) -> bytes:  # noqa: ASYNC109  # the pool's signature
         """Run one operation in a worker."""
         ...
 
@@ -89,9 +89,12 @@ class GitClient:
         ref: GitReference,
         auth: GitAuth,
         *,
+        flow: str,
         timeout: float,  # noqa: ASYNC109  # a worker is killed, not a task cancelled
     ) -> Resolved:
         """Return the current commit of a reference; ``timeout`` is in seconds.
+
+        ``flow`` is that of ``WorkerPool.call``.
 
         Raises:
             GitError: see ``toolkit.remote.git.errors``.
@@ -99,7 +102,7 @@ class GitClient:
         """
         GitUrl.parse(url)
         request = wire.ResolveRequest(url=url, reference=ref, auth=auth, timeout=timeout)
-        return await self._ask("resolve", url, request, Resolved, timeout)
+        return await self._ask("resolve", url, request, Resolved, flow=flow, timeout=timeout)
 
     async def checkout(  # noqa: PLR0913  # the parts of a GitRepository's spec that count
         self,
@@ -111,6 +114,7 @@ class GitClient:
         recurse_submodules: bool = False,
         sparse: Sequence[str] = (),
         keep: Path | None = None,
+        flow: str,
         timeout: float,  # noqa: ASYNC109  # a worker is killed, not a task cancelled
     ) -> Checkout:
         """Write a commit's files into the empty directory ``into``; there is no ``.git``.
@@ -137,7 +141,7 @@ class GitClient:
                 limits=self._limits,
                 timeout=timeout,
             )
-            return await self._ask("checkout", url, request, Checkout, timeout)
+            return await self._ask("checkout", url, request, Checkout, flow=flow, timeout=timeout)
         finally:
             await asyncio.to_thread(shutil.rmtree, scratch, ignore_errors=True)
 
@@ -152,6 +156,7 @@ class GitClient:
         author: Author,
         now: datetime,
         scratch: Path,
+        flow: str,
         timeout: float,  # noqa: ASYNC109  # a worker is killed, not a task cancelled
         signing: wire.SigningKey | None = None,
     ) -> Committed:
@@ -180,11 +185,11 @@ class GitClient:
                 timeout=timeout,
                 signing=signing,
             )
-            return await self._ask("commit", url, request, Committed, timeout)
+            return await self._ask("commit", url, request, Committed, flow=flow, timeout=timeout)
         finally:
             await asyncio.to_thread(shutil.rmtree, packs, ignore_errors=True)
 
-    async def land(self, request: LandRequest) -> Landed:
+    async def land(self, request: LandRequest, *, flow: str) -> Landed:
         """Commit files on a commit that was checked out with ``keep``, and push it.
 
         Raises:
@@ -193,20 +198,24 @@ class GitClient:
             GitSpecError: a path or the author is invalid.
         """
         request = replace(request, limits=self._limits)
-        return await self._ask("land", request.url, request, Landed, request.timeout)
+        return await self._ask(
+            "land", request.url, request, Landed, flow=flow, timeout=request.timeout
+        )
 
-    async def _ask(
+    async def _ask(  # noqa: PLR0913  # the parts of a request
         self,
         op: str,
         url: str,
         request: object,
         answer: type[_T],
+        *,
+        flow: str,
         timeout: float,  # noqa: ASYNC109  # a worker is killed, not a task cancelled
     ) -> _T:
         payload = msgspec.msgpack.encode(request)
         try:
             return msgspec.msgpack.decode(
-                await self._pool.call(op, payload, timeout=timeout), type=answer
+                await self._pool.call(op, payload, flow=flow, timeout=timeout), type=answer
             )
         except pools.WorkerTimeoutError as exc:
             raise GitError(f"{_DOING[op]} '{GitUrl.parse(url)}' timed out: {exc}") from exc

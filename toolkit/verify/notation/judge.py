@@ -89,9 +89,13 @@ class Result(msgspec.Struct, rename="camel"):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Judge:
-    """Verifies envelopes with the engine, and answers its questions about revocation."""
+    """Verifies envelopes with the engine, and answers its questions about revocation.
+
+    ``flow`` is that of ``WorkerPool.call``.
+    """
 
     pool: WorkerPool
+    flow: str
     revocations: Revocations
     question: Mapping[str, Any]
 
@@ -120,7 +124,9 @@ class Judge:
 
     async def _call(self, request: Mapping[str, Any]) -> Result:
         try:
-            answer = await calls.call(self.pool, "notation.verify", request, timeout=_SECONDS)
+            answer = await calls.call(
+                self.pool, "notation.verify", request, flow=self.flow, timeout=_SECONDS
+            )
         except calls.EngineError as exc:
             if exc.code in _POLICY_CODES:
                 raise unusable(str(exc)) from exc

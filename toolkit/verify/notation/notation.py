@@ -13,7 +13,12 @@ from datetime import UTC, datetime, timedelta
 from typing import TYPE_CHECKING, Any, ClassVar, Final
 
 from toolkit.errors import TransientError
-from toolkit.native.pool import WorkerDiedError, WorkerPool, WorkerTimeoutError
+from toolkit.native.pool import (
+    WorkerDiedError,
+    WorkerPool,
+    WorkersBusyError,
+    WorkerTimeoutError,
+)
 from toolkit.remote.oci.errors import RegistryError
 from toolkit.verify.notation import judge as notationjudge
 from toolkit.verify.notation.document import Statement
@@ -50,11 +55,11 @@ class RevocationUnknownError(TransientError):
 
 
 async def verify(
-    subject: Subject, policy: Policy, *, pool: WorkerPool, revocations: Revocations
+    subject: Subject, policy: Policy, *, pool: WorkerPool, flow: str, revocations: Revocations
 ) -> Proof:
     """Return the proof for the subject; ``pool`` is one of ``calls.start``.
 
-    The caller sets a deadline.
+    ``flow`` is that of ``WorkerPool.call``. The caller sets a deadline.
 
     Raises:
         VerificationError: no signature satisfies the policy; it has the failed step.
@@ -77,7 +82,7 @@ async def verify(
         "reference": f"{name}@{subject.digest}",
         "descriptor": descriptor,
     }
-    judge = Judge(pool=pool, revocations=revocations, question=question)
+    judge = Judge(pool=pool, flow=flow, revocations=revocations, question=question)
     verdicts = _Verdicts(total=len(found))
     for signature in found[:MAX_SIGNATURES]:
         try:
@@ -89,7 +94,7 @@ async def verify(
                 raise
             verdicts.refused.append((signature.digest, exc))
             continue
-        except (RegistryError, RevocationUnknownError, WorkerTimeoutError, WorkerDiedError) as exc:
+        except _UNDECIDED as exc:
             verdicts.undecided.append(exc)
             continue
         if not proof.tolerated:
@@ -167,6 +172,13 @@ def _unreadable(message: str) -> VerificationError:
     return VerificationError(message, step=Step.READABLE)
 
 
+_UNDECIDED: Final = (
+    RegistryError,
+    RevocationUnknownError,
+    WorkersBusyError,
+    WorkerTimeoutError,
+    WorkerDiedError,
+)
 _STEPS: Final[Mapping[str, Step]] = {
     # the engine's name of a failure: the step
     "integrity": Step.INTEGRITY,

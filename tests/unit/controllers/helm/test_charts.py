@@ -45,7 +45,7 @@ class World:
         self.fetched.append(owner.path)
         yield Extracted(self.directory, 0)
 
-    async def _load(self, directory: Path) -> Chart:
+    async def _load(self, directory: Path, _: str) -> Chart:
         self.read.append(directory.name)
         if self.broken:
             raise TransientError("no name", reason="EngineFailed")
@@ -55,10 +55,10 @@ class World:
 async def test_chart_is_read_once_for_each_artifact(tmp_path: Path) -> None:
     world = World(tmp_path, "shop")
 
-    about = await world.charts.about(source())
-    await world.charts.about(source())
+    about = await world.charts.about(source(), flow="team")
+    await world.charts.about(source(), flow="team")
     assert world.read == ["shop"]
-    await world.charts.about(source("1"))
+    await world.charts.about(source("1"), flow="team")
 
     assert (about.name, about.version, about.app_version) == ("shop", "1.0.0", "7")
     assert world.read == ["shop"] * 2
@@ -68,9 +68,9 @@ async def test_artifact_of_each_source_is_fetched_even_if_its_chart_is_known(
     tmp_path: Path,
 ) -> None:
     world = World(tmp_path, "shop")
-    await world.charts.about(source())
+    await world.charts.about(source(), flow="team")
 
-    await world.charts.about(source(name="other"))
+    await world.charts.about(source(name="other"), flow="team")
 
     assert world.fetched == ["helmchart/team/shop", "helmchart/team/other"]
     assert world.read == ["shop"]
@@ -84,7 +84,7 @@ async def test_artifact_without_exactly_one_chart_is_refused(
     (tmp_path / "README.md").touch()
 
     with pytest.raises(TransientError, match="Could not load chart") as caught:
-        await world.charts.about(source())
+        await world.charts.about(source(), flow="team")
     assert caught.value.reason == "ArtifactFailed"
 
 
@@ -93,5 +93,5 @@ async def test_chart_that_cannot_be_read_is_told_in_fluxs_words(tmp_path: Path) 
     world.broken = True
 
     with pytest.raises(TransientError, match="Could not load chart: no name") as caught:
-        await world.charts.about(source())
+        await world.charts.about(source(), flow="team")
     assert caught.value.reason == "ArtifactFailed"

@@ -54,6 +54,6 @@ async def test_the_artifacts_of_a_build_are_bounded_together() -> None:
     renderer = Renderer(pool=no_pool, fetcher=fetcher, strict=True)
 
     with pytest.raises(StalledError, match="take more than 2 GiB together"):
-        await renderer.unchanged(sources, kustomize.UNKNOWN, seconds=1)
+        await renderer.unchanged(sources, kustomize.UNKNOWN, flow="team", seconds=1)
 
     assert (unpacked.most, unpacked.names) == (3, [])

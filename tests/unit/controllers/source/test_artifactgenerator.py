@@ -97,7 +97,7 @@ class Repositories:
 class Here:
     """Workers that are not processes."""
 
-    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
+    async def call(self, op: str, payload: bytes, *, flow: str, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
         return msgspec.msgpack.encode(build(msgspec.msgpack.decode(payload, type=BuildRequest)))
 
 

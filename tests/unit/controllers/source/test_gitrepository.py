@@ -33,7 +33,7 @@ UNUSED: Any = Untouched()
 class Inline:
     """Runs the operations of a Git worker in this process."""
 
-    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ASYNC109  # a pool's
+    async def call(self, op: str, payload: bytes, *, flow: str, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # a pool's
         assert timeout > 0
         return operations()[op](payload)
 

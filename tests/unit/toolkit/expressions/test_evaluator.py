@@ -290,22 +290,90 @@ async def test_a_worker_that_was_used_is_replaced_when_it_has_too_little_memory(
 async def test_workers_with_a_share_rest_after_failures_too(
     monkeypatch: pytest.MonkeyPatch, *, given_up: bool
 ) -> None:
-    times = iter([0.0, 10.0, 12.0, 12.0, 20.0, 20.0])
+    now = 0.0
     slept: list[float] = []
 
     async def sleep(seconds: float) -> None:
         slept.append(seconds)
 
     async def call(*_: object, **__: object) -> Any:
+        nonlocal now
+        now += 2.0
         if given_up:
             raise asyncio.CancelledError
         raise WorkerStuckError("it uses more than 2s of processor time")
 
     monkeypatch.setattr(calls, "call", call)
     pool = calls.start(size=1)
-    rests = Evaluator(pool, share=0.2, monotonic=lambda: next(times), sleep=sleep)
+    rests = Evaluator(pool, share=0.2, monotonic=lambda: now, sleep=sleep)
     for _ in range(2):
         with pytest.raises((BudgetError, asyncio.CancelledError)):
             await rests.problems("team", [Expression(text="true")])
 
     assert slept == [0.0, 8.0]
+
+
+class Workers:
+    """What asks the workers: requests run until the test ends them."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
+        self.running: list[tuple[str, asyncio.Future[None]]] = []
+        self.now = 0.0
+        monkeypatch.setattr(calls, "call", self._call)
+        pool = calls.start(size=1)
+        self.evaluator = Evaluator(pool, workers=2, monotonic=lambda: self.now)
+
+    async def _call(self, *_: object, flow: str, **__: object) -> Any:
+        ends: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        self.running.append((flow, ends))
+        try:
+            await ends
+        finally:
+            self.running.remove((flow, ends))
+        return {"problems": [""], "seconds": 0}
+
+    def ask(self, namespace: str, count: int = 1) -> list[asyncio.Task[tuple[str, ...]]]:
+        texts = [f"{number} == {number}" for number in range(count)]
+        return [
+            asyncio.create_task(self.evaluator.problems(namespace, [Expression(text=text)]))
+            for text in texts
+        ]
+
+    async def kill(self) -> None:
+        """Let every running request end its worker."""
+        for _, ends in list(self.running):
+            ends.set_exception(WorkerStuckError("it uses more than 1s of processor time"))
+        await self.settle()
+
+    async def settle(self) -> None:
+        for _ in range(20):
+            await asyncio.sleep(0)
+
+    @property
+    def flows(self) -> list[str]:
+        return sorted(flow for flow, _ in self.running)
+
+
+async def test_namespaces_that_end_workers_never_have_all_of_them_together(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    workers = Workers(monkeypatch)
+    hostile = [task for name in ("evil-1", "evil-2", "evil-3") for task in workers.ask(name, 4)]
+    await workers.settle()
+    assert workers.flows == ["evil-1", "evil-2"]  # Nothing is known of them yet.
+    await workers.kill()
+    await workers.kill()
+
+    innocent = workers.ask("team")
+    await workers.settle()
+
+    assert workers.flows == ["(costly)", "team"]
+    workers.now = 301.0
+    for task in (*hostile, *innocent):
+        task.cancel()
+    await asyncio.gather(*hostile, *innocent, return_exceptions=True)
+    forgiven = workers.ask("evil-1") + workers.ask("evil-2")
+    await workers.settle()
+    assert workers.flows == ["evil-1", "evil-2"]
+    for task in forgiven:
+        task.cancel()

@@ -76,6 +76,7 @@ async def run(pool: Any) -> Outcome:
         storage_namespace="team",
         acting=unused,
         keeping=unused,
+        flow="team",
     )
     return await actions.run(pool, release, Order(action="upgrade", timeout=5, manager="us"))
 

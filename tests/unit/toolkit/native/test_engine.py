@@ -112,7 +112,7 @@ def test_a_library_that_cannot_be_loaded_is_named(tmp_path: Path) -> None:
 async def test_a_request_is_answered_by_a_worker(pool: WorkerPool) -> None:
     request = {"objects": [{"v": "${a}"}], "variables": {"a": "1"}}
 
-    answer = await calls.call(pool, "substitute", request, timeout=60)
+    answer = await calls.call(pool, "substitute", request, timeout=60, flow="team")
 
     assert answer == {"objects": [{"v": 1}]}
 
@@ -121,7 +121,7 @@ async def test_a_failure_carries_code_and_detail(pool: WorkerPool) -> None:
     request = {"objects": [{}, {"v": "${a"}]}
 
     with pytest.raises(calls.EngineError, match="closing brace") as caught:
-        await calls.call(pool, "substitute", request, timeout=60)
+        await calls.call(pool, "substitute", request, timeout=60, flow="team")
 
     assert (caught.value.code, caught.value.detail) == ("SubstitutionFailed", {"index": 1})
 
@@ -129,10 +129,10 @@ async def test_a_failure_carries_code_and_detail(pool: WorkerPool) -> None:
 async def test_the_engine_ends_a_late_call_by_itself(pool: WorkerPool) -> None:
     # Read in some milliseconds, and then looked at one by one for a good while.
     request = {"objects": [{"v": "${a}" * 100} for _ in range(2000)]}
-    await calls.call(pool, "substitute", {}, timeout=60)  # the worker has started
+    await calls.call(pool, "substitute", {}, timeout=60, flow="team")  # the worker has started
 
     with pytest.raises(WorkerTimeoutError, match=r"did not end within 0\.01s"):
-        await calls.call(pool, "substitute", request, timeout=0.01)
+        await calls.call(pool, "substitute", request, timeout=0.01, flow="team")
 
     assert len(pool._live) == 1, "the worker was killed for it"
 
@@ -144,7 +144,7 @@ async def test_a_worker_without_a_library_says_how_to_get_one(
     pool = calls.start(size=1)
 
     with pytest.raises(WorkerDiedError, match=r"engine cannot be loaded: .*nothing\.so"):
-        await calls.call(pool, "substitute", {}, timeout=60)
+        await calls.call(pool, "substitute", {}, timeout=60, flow="team")
 
     await pool.close()
 
@@ -162,7 +162,7 @@ def test_a_missing_library_names_the_command(
 async def test_many_callers_share_one_worker(pool: WorkerPool) -> None:
     async def ask(number: int) -> object:
         request = {"objects": [{"v": "${a}"}], "variables": {"a": str(number)}}
-        return await calls.call(pool, "substitute", request, timeout=30)
+        return await calls.call(pool, "substitute", request, timeout=30, flow="team")
 
     answers = await asyncio.gather(*(ask(number) for number in range(100)))
 

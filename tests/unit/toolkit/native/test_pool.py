@@ -28,7 +28,7 @@ async def pool(tmp_path: Path) -> AsyncIterator[pools.WorkerPool]:
 
 
 async def _pid(pool: pools.WorkerPool) -> int:
-    return int((await pool.call("identity", b"", timeout=60)).split()[0])
+    return int((await pool.call("identity", b"", timeout=60, flow="team")).split()[0])
 
 
 def _is_running(pid: int) -> bool:
@@ -57,13 +57,13 @@ async def _until_marked(path: Path) -> int:
 async def test_an_answer_comes_back_whole(pool: pools.WorkerPool) -> None:
     payload = os.urandom(3 << 20)
 
-    answer = await pool.call("echo", payload, timeout=60)
+    answer = await pool.call("echo", payload, timeout=60, flow="team")
 
     assert answer == payload
 
 
 async def test_an_answer_of_tens_of_mebibytes_is_fine(pool: pools.WorkerPool) -> None:
-    answer = await pool.call("enlarge", str(48 << 20).encode(), timeout=60)
+    answer = await pool.call("enlarge", str(48 << 20).encode(), timeout=60, flow="team")
 
     assert len(answer) == 48 << 20
 
@@ -80,6 +80,39 @@ async def test_no_more_workers_start_than_the_size_allows() -> None:
     pids = await asyncio.gather(*(_pid(pool) for _ in range(20)))
 
     assert len(set(pids)) <= 2
+    await pool.close()
+
+
+async def test_operations_of_one_namespace_hold_up_no_other() -> None:
+    pool = pools.WorkerPool(replace(_KIND, starting=0), size=2)
+    async with asyncio.TaskGroup() as group:
+        builds = [
+            group.create_task(pool.call("sleep", b"120", flow="evil", timeout=120))
+            for _ in range(12)
+        ]
+        await asyncio.sleep(0)
+
+        answer = await pool.call("echo", b"built", flow="good", timeout=60)
+
+        assert answer == b"built"
+        assert not any(build.done() for build in builds)
+        for build in builds:
+            build.cancel()
+    await pool.close()
+
+
+async def test_operation_for_which_no_worker_is_free_is_not_blamed(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    pool = pools.WorkerPool(_KIND, size=1)
+    monkeypatch.setattr(pools, "QUEUE_SECONDS", 0.0)
+    busy = asyncio.create_task(pool.call("sleep", b"120", flow="evil", timeout=120))
+    await asyncio.sleep(0)
+
+    with pytest.raises(pools.WorkersBusyError, match=r"^echo was not started: no worker was free"):
+        await pool.call("echo", b"", flow="evil", timeout=60)
+
+    busy.cancel()
     await pool.close()
 
 
@@ -106,7 +139,9 @@ async def test_call_that_the_first_operation_holds_up_has_another_one_started(
     tmp_path: Path,
 ) -> None:
     pool = pools.WorkerPool(replace(_KIND, patience=60, starting=0), size=2, writes=(tmp_path,))
-    busy = asyncio.create_task(pool.call("mark", str(tmp_path / "mark").encode(), timeout=60))
+    busy = asyncio.create_task(
+        pool.call("mark", str(tmp_path / "mark").encode(), timeout=60, flow="team")
+    )
     await _until_marked(tmp_path / "mark")
 
     await _pid(pool)
@@ -119,7 +154,9 @@ async def test_call_that_the_first_operation_holds_up_has_another_one_started(
 async def test_call_that_a_busy_worker_holds_up_has_another_one_started(tmp_path: Path) -> None:
     pool = pools.WorkerPool(replace(_KIND, patience=0), size=2, writes=(tmp_path,))
     first = await _pid(pool)
-    busy = asyncio.create_task(pool.call("mark", str(tmp_path / "mark").encode(), timeout=60))
+    busy = asyncio.create_task(
+        pool.call("mark", str(tmp_path / "mark").encode(), timeout=60, flow="team")
+    )
     await _until_marked(tmp_path / "mark")
 
     assert await _pid(pool) != first
@@ -133,7 +170,7 @@ async def test_callers_are_served_in_order(pool: pools.WorkerPool) -> None:
     served = []
 
     async def ask(number: int) -> None:
-        await pool.call("echo", b"", timeout=60)
+        await pool.call("echo", b"", timeout=60, flow="team")
         served.append(number)
 
     async with asyncio.TaskGroup() as group:
@@ -145,25 +182,25 @@ async def test_callers_are_served_in_order(pool: pools.WorkerPool) -> None:
 
 async def test_waiting_in_the_queue_does_not_count(pool: pools.WorkerPool) -> None:
     await _pid(pool)  # so that no time goes for a start
-    first = asyncio.create_task(pool.call("sleep", b"2.2", timeout=60))
+    first = asyncio.create_task(pool.call("sleep", b"2.2", timeout=60, flow="team"))
     await asyncio.sleep(0)
 
-    answer = await pool.call("echo", b"late", timeout=2)
+    answer = await pool.call("echo", b"late", timeout=2, flow="team")
 
     assert answer == b"late"
     await first
 
 
 async def test_printing_does_not_damage_an_answer(pool: pools.WorkerPool) -> None:
-    assert await pool.call("print", b"clean", timeout=60) == b"clean"
+    assert await pool.call("print", b"clean", timeout=60, flow="team") == b"clean"
 
 
 async def test_an_operation_cannot_read_the_next_request(pool: pools.WorkerPool) -> None:
-    assert await pool.call("stdin", b"", timeout=60) == b""
+    assert await pool.call("stdin", b"", timeout=60, flow="team") == b""
 
 
 async def test_a_worker_has_its_own_session(pool: pools.WorkerPool) -> None:
-    pid, session = (await pool.call("identity", b"", timeout=60)).split()
+    pid, session = (await pool.call("identity", b"", timeout=60, flow="team")).split()
 
     assert pid == session
 
@@ -172,7 +209,7 @@ async def test_a_late_worker_is_killed_and_replaced(pool: pools.WorkerPool) -> N
     before = await _pid(pool)
 
     with pytest.raises(pools.WorkerTimeoutError, match=r"sleep did not end within 0\.2s"):
-        await pool.call("sleep", b"60", timeout=0.2)
+        await pool.call("sleep", b"60", timeout=0.2, flow="team")
 
     await _until_gone(before)
     assert await _pid(pool) != before
@@ -182,7 +219,7 @@ async def test_cancelling_the_caller_kills_the_worker(
     pool: pools.WorkerPool, tmp_path: Path
 ) -> None:
     mark = tmp_path / "mark"
-    task = asyncio.create_task(pool.call("mark", str(mark).encode(), timeout=60))
+    task = asyncio.create_task(pool.call("mark", str(mark).encode(), timeout=60, flow="team"))
     pid = await _until_marked(mark)
 
     task.cancel()
@@ -190,39 +227,41 @@ async def test_cancelling_the_caller_kills_the_worker(
     with pytest.raises(asyncio.CancelledError):
         await task
     await _until_gone(pid)
-    assert await pool.call("echo", b"still here", timeout=60) == b"still here"
+    assert await pool.call("echo", b"still here", timeout=60, flow="team") == b"still here"
 
 
 async def test_cancelling_while_a_worker_starts_leaves_nothing(pool: pools.WorkerPool) -> None:
     for turns in range(12):
-        task = asyncio.create_task(pool.call("sleep", b"60", timeout=60))
+        task = asyncio.create_task(pool.call("sleep", b"60", timeout=60, flow="team"))
         for _ in range(turns):
             await asyncio.sleep(0)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    assert await pool.call("echo", b"x", timeout=60) == b"x"
+    assert await pool.call("echo", b"x", timeout=60, flow="team") == b"x"
 
 
 async def test_cancelling_in_the_middle_of_a_large_answer_leaves_nothing(
     pool: pools.WorkerPool,
 ) -> None:
     for delay in (0.01, 0.02, 0.04, 0.08):
-        task = asyncio.create_task(pool.call("enlarge", str(64 << 20).encode(), timeout=60))
+        task = asyncio.create_task(
+            pool.call("enlarge", str(64 << 20).encode(), timeout=60, flow="team")
+        )
         await asyncio.sleep(delay)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):
             await task
 
-    assert await pool.call("echo", b"x", timeout=60) == b"x"
+    assert await pool.call("echo", b"x", timeout=60, flow="team") == b"x"
 
 
 async def test_an_answer_that_nobody_could_hold_is_not_believed() -> None:
     pool = pools.WorkerPool(replace(_KIND, memory_limit=1 << 30), size=1)
 
     with pytest.raises(pools.WorkerDiedError, match="its answer has 257 MiB"):
-        await pool.call("enlarge", str(257 << 20).encode(), timeout=60)
+        await pool.call("enlarge", str(257 << 20).encode(), timeout=60, flow="team")
 
     await pool.close()
 
@@ -231,7 +270,7 @@ async def test_a_kind_bounds_its_answers() -> None:
     pool = pools.WorkerPool(replace(_KIND, answer_limit=1 << 20), size=1)
 
     with pytest.raises(pools.WorkerDiedError, match="its answer has 2 MiB"):
-        await pool.call("enlarge", str(2 << 20).encode(), timeout=60)
+        await pool.call("enlarge", str(2 << 20).encode(), timeout=60, flow="team")
 
     await pool.close()
 
@@ -249,7 +288,7 @@ async def test_a_malformed_answer_ends_its_worker_at_once(
     pid = await _pid(pool)
 
     with pytest.raises(pools.WorkerDiedError, match="its answer is malformed"):
-        await pool.call("say", said, timeout=60)
+        await pool.call("say", said, timeout=60, flow="team")
 
     assert await _pid(pool) != pid
 
@@ -258,7 +297,7 @@ async def test_a_worker_that_speaks_without_being_asked_is_ended(
     pool: pools.WorkerPool, tmp_path: Path
 ) -> None:
     pid, sign = await _pid(pool), tmp_path / "sign"
-    await pool.call("say later", str(sign).encode(), timeout=60)
+    await pool.call("say later", str(sign).encode(), timeout=60, flow="team")
 
     sign.touch()
 
@@ -292,9 +331,9 @@ def test_a_worker_chooses_no_reason_that_no_condition_can_have(reason: object) -
 
 async def test_cancelling_a_waiting_caller_disturbs_nobody(pool: pools.WorkerPool) -> None:
     before = await _pid(pool)
-    running = asyncio.create_task(pool.call("sleep", b"0.3", timeout=60))
+    running = asyncio.create_task(pool.call("sleep", b"0.3", timeout=60, flow="team"))
     await asyncio.sleep(0.05)
-    waiting = asyncio.create_task(pool.call("echo", b"", timeout=60))
+    waiting = asyncio.create_task(pool.call("echo", b"", timeout=60, flow="team"))
     await asyncio.sleep(0)
 
     waiting.cancel()
@@ -305,9 +344,9 @@ async def test_cancelling_a_waiting_caller_disturbs_nobody(pool: pools.WorkerPoo
 
 async def test_too_much_memory_is_said_so(pool: pools.WorkerPool) -> None:
     with pytest.raises(pools.WorkerMemoryError, match=r"eat needed more memory .* \(256 MiB\)"):
-        await pool.call("eat", b"", timeout=60)
+        await pool.call("eat", b"", timeout=60, flow="team")
 
-    assert await pool.call("echo", b"next", timeout=60) == b"next"
+    assert await pool.call("echo", b"next", timeout=60, flow="team") == b"next"
 
 
 @pytest.mark.parametrize(
@@ -323,19 +362,19 @@ async def test_every_end_of_go_for_want_of_memory_is_said_so(
     said: str, pool: pools.WorkerPool
 ) -> None:
     with pytest.raises(pools.WorkerMemoryError, match="die needed more memory"):
-        await pool.call("die", said.encode(), timeout=60)
+        await pool.call("die", said.encode(), timeout=60, flow="team")
 
 
 async def test_a_crash_tells_the_workers_last_words(pool: pools.WorkerPool) -> None:
     with pytest.raises(pools.WorkerDiedError, match=r"exit status 3: the disk is on fire"):
-        await pool.call("exit", b"3", timeout=60)
+        await pool.call("exit", b"3", timeout=60, flow="team")
 
 
 async def test_first_and_last_words_survive_a_lot_of_noise(
     pool: pools.WorkerPool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(pools.WorkerDiedError, match="exit status 9: last words"):
-        await pool.call("chatter", b"200000", timeout=60)
+        await pool.call("chatter", b"200000", timeout=60, flow="team")
 
     (record,) = (record for record in caplog.records if record.msg == "worker died")
     assert "last words" in vars(record)["output"]
@@ -345,7 +384,7 @@ async def test_first_and_last_words_survive_a_lot_of_noise(
 @pytest.mark.parametrize("number", [signal.SIGKILL, signal.SIGABRT, signal.SIGSEGV])
 async def test_a_signal_is_named(pool: pools.WorkerPool, number: signal.Signals) -> None:
     with pytest.raises(pools.WorkerDiedError, match=f"worker of kill was ended: signal {number:d}"):
-        await pool.call("kill", str(int(number)).encode(), timeout=60)
+        await pool.call("kill", str(int(number)).encode(), timeout=60, flow="team")
 
 
 async def test_a_worker_that_died_idle_is_not_used_again(pool: pools.WorkerPool) -> None:
@@ -359,9 +398,9 @@ async def test_a_worker_that_died_idle_is_not_used_again(pool: pools.WorkerPool)
 
 async def test_errors_keep_their_class_reason_and_message(pool: pools.WorkerPool) -> None:
     with pytest.raises(StalledError, match="bad url") as stalled:
-        await pool.call("stall", b"bad url", timeout=60)
+        await pool.call("stall", b"bad url", timeout=60, flow="team")
     with pytest.raises(WaitingError) as waiting:
-        await pool.call("wait", b"", timeout=60)
+        await pool.call("wait", b"", timeout=60, flow="team")
 
     assert stalled.value.reason == "InvalidURL"
     assert (waiting.value.reason, waiting.value.retry_after) == ("DependencyNotReady", 7.5)
@@ -369,7 +408,7 @@ async def test_errors_keep_their_class_reason_and_message(pool: pools.WorkerPool
 
 async def test_an_error_unknown_to_the_parent_arrives_as_its_base(pool: pools.WorkerPool) -> None:
     with pytest.raises(StalledError, match="private trouble") as caught:
-        await pool.call("subclass", b"", timeout=60)
+        await pool.call("subclass", b"", timeout=60, flow="team")
 
     assert type(caught.value) is StalledError
 
@@ -378,7 +417,7 @@ async def test_an_unforeseen_exception_is_an_operation_error_with_its_trace_in_t
     pool: pools.WorkerPool, caplog: pytest.LogCaptureFixture
 ) -> None:
     with pytest.raises(pools.OperationError, match="plain failed: ValueError: no such thing"):
-        await pool.call("plain", b"", timeout=60)
+        await pool.call("plain", b"", timeout=60, flow="team")
 
     (record,) = caplog.records
     assert "in _plain" in vars(record)["trace"]
@@ -388,7 +427,7 @@ async def test_an_error_leaves_the_worker_alive(pool: pools.WorkerPool) -> None:
     before = await _pid(pool)
 
     with pytest.raises(PenstockError, match="just so"):
-        await pool.call("base", b"", timeout=60)
+        await pool.call("base", b"", timeout=60, flow="team")
 
     assert await _pid(pool) == before
 
@@ -397,7 +436,7 @@ async def test_a_module_that_cannot_start_says_why() -> None:
     pool = pools.WorkerPool(replace(_KIND, module="tests.unit.toolkit.native.missing"), size=1)
 
     with pytest.raises(pools.WorkerDiedError, match="No module named"):
-        await pool.call("echo", b"", timeout=60)
+        await pool.call("echo", b"", timeout=60, flow="team")
 
     await pool.close()
 
@@ -406,7 +445,7 @@ async def test_closing_ends_workers_and_calls(tmp_path: Path) -> None:
     pool = pools.WorkerPool(_KIND, size=2, writes=(tmp_path,))
     idle = await _pid(pool)
     mark = tmp_path / "mark"
-    task = asyncio.create_task(pool.call("mark", str(mark).encode(), timeout=60))
+    task = asyncio.create_task(pool.call("mark", str(mark).encode(), timeout=60, flow="team"))
     busy = await _until_marked(mark)
 
     await pool.close()
@@ -416,7 +455,7 @@ async def test_closing_ends_workers_and_calls(tmp_path: Path) -> None:
     assert not _is_running(idle)
     assert not _is_running(busy)
     with pytest.raises(pools.WorkerDiedError, match="is closed"):
-        await pool.call("echo", b"", timeout=60)
+        await pool.call("echo", b"", timeout=60, flow="team")
 
 
 async def test_closing_twice_is_fine_and_silent(
@@ -439,7 +478,7 @@ from toolkit.native.pool import WorkerPool
 async def main():
     kind = WorkerKind(module=sys.argv[1], memory_limit=1 << 28)
     pool = WorkerPool(kind, size=1, writes=(Path(sys.argv[2]).parent,))
-    await pool.call("mark", sys.argv[2].encode(), timeout=60)
+    await pool.call("mark", sys.argv[2].encode(), flow="team", timeout=60)
 
 asyncio.run(main())
 """

@@ -74,6 +74,68 @@ async def test_ports_are_closed_at_the_end() -> None:
     assert [each.fileno() for each in listening] == [-1]
 
 
+class Late(socket.socket):
+    """A listening socket that clients reach in the instant before it is closed."""
+
+    clients: list[socket.socket]
+
+    def close(self) -> None:
+        """Let them come, and close."""
+        if self.fileno() != -1:
+            self.clients = [_connecting(self.getsockname()) for _ in range(12)]
+        super().close()
+
+
+def _connecting(address: tuple[str, int]) -> socket.socket:
+    client = socket.socket()
+    client.settimeout(0)
+    with contextlib.suppress(BlockingIOError):
+        client.connect(address)
+    return client
+
+
+class Answering(asyncio.Protocol):
+    """Sends one byte to each client."""
+
+    def connection_made(self, transport: asyncio.BaseTransport) -> None:
+        assert isinstance(transport, asyncio.Transport)
+        transport.write(b"a")
+        transport.close()
+
+
+async def test_clients_that_come_when_one_replica_ends_are_served_by_the_other() -> None:
+    (bound,) = accepting.bind("127.0.0.1:0")
+    ending = Late(fileno=bound.detach())
+    ending.settimeout(0)
+    (staying,) = accepting.bind(f"127.0.0.1:{ending.getsockname()[1]}")
+    tasks = [
+        asyncio.create_task(Acceptor(Answering, None, Connections(Limits())).run([each]))
+        for each in (ending, staying)
+    ]
+    await asyncio.sleep(0)
+
+    tasks[0].cancel()
+    await asyncio.wait([tasks[0]])
+
+    loop = asyncio.get_running_loop()
+    answers = [loop.sock_recv(each, 1) for each in ending.clients]
+    for each in ending.clients:
+        await _connected(each)
+    assert await asyncio.gather(*answers) == [b"a"] * 12
+    closed(*ending.clients)
+    tasks[1].cancel()
+    await asyncio.wait([tasks[1]])
+
+
+async def _connected(client: socket.socket) -> None:
+    """Wait until the kernel has connected, which tries again after a second."""
+    ready = asyncio.Event()
+    loop = asyncio.get_running_loop()
+    loop.add_writer(client, ready.set)
+    await ready.wait()
+    loop.remove_writer(client)
+
+
 async def test_a_client_without_a_handshake_ends_nothing_else(
     caplog: pytest.LogCaptureFixture,
 ) -> None:

@@ -244,10 +244,52 @@ async def test_a_request_that_is_on_its_way_at_the_end_is_answered() -> None:
     writer.close()
 
 
+async def test_a_server_that_is_cancelled_answers_a_request_that_comes_then() -> None:
+    """Processes end their servers in this way."""
+    serves: asyncio.Future[Port] = asyncio.get_running_loop().create_future()
+
+    async def serve() -> None:
+        async with serving(PATIENT) as port:
+            serves.set_result(port)
+            await asyncio.Event().wait()
+
+    task = asyncio.create_task(serve())
+    port = await serves
+    reader, writer = await asyncio.open_connection("127.0.0.1", port.number)
+    writer.write(GET)
+    await reader.readuntil(b"well")
+
+    task.cancel()
+    asyncio.get_running_loop().call_later(0.01, writer.write, GET)
+    await asyncio.wait([task])
+
+    assert (await reader.read()).endswith(b"well")
+    writer.close()
+
+
+@pytest.mark.parametrize("streamed", [False, True], ids=["whole", "streamed"])
+async def test_answers_say_that_they_are_the_last_when_replicas_take_over(
+    *, streamed: bool
+) -> None:
+    async def stream() -> web.StreamResponse:
+        return web.StreamResponse() if streamed else web.Response(status=403)
+
+    async with serving(PATIENT, stream) as port:
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.number)
+        writer.write(GET)
+        assert b"Connection: close" not in await reader.readuntil(b"\r\n\r\n")
+        writer.close()
+        port.connections.retire()
+        reader, writer = await asyncio.open_connection("127.0.0.1", port.number)
+        writer.write(GET)
+        assert b"Connection: close" in await reader.read()
+        writer.close()
+
+
 async def test_while_requests_come_no_connection_is_closed(monkeypatch: pytest.MonkeyPatch) -> None:
     """A client with several open connections may send its next request on any of them."""
     monkeypatch.setattr(connections, "_QUIET", 3000)
-    monkeypatch.setattr(listening, "_LEAVE", 30.0)
+    monkeypatch.setattr(connections, "_PATIENCE", 3000)
 
     async def ask(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> bytes:
         writer.write(GET)

@@ -23,11 +23,11 @@ async def main(root: Path, patches: str) -> None:
     build = kustomize.Build(mounts={"": root}, path=".", transformations=spec)
     error, following = "", 0
     try:
-        await kustomize.build(pool, build, timeout=60)
+        await kustomize.build(pool, build, timeout=60, flow="team")
     except kustomize.BuildError as caught:
         error = str(caught)
         plain = replace(build, transformations={})
-        following = len((await kustomize.build(pool, plain, timeout=60)).objects)
+        following = len((await kustomize.build(pool, plain, timeout=60, flow="team")).objects)
     finally:
         await pool.close()
     peak = resource.getrusage(resource.RUSAGE_CHILDREN).ru_maxrss << 10

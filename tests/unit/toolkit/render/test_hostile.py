@@ -106,7 +106,7 @@ _REFUSED = {
 async def _fails(pool: WorkerPool, root: Path, message: str) -> None:
     build = kustomize.Build(mounts={"": root}, path="app", transformations={})
     with pytest.raises(kustomize.BuildError, match=message):
-        await kustomize.build(pool, build, timeout=30)
+        await kustomize.build(pool, build, timeout=30, flow="team")
 
 
 @pytest.mark.parametrize("name", _REFUSED)
@@ -175,7 +175,7 @@ async def test_a_huge_patch_is_bounded(pool: WorkerPool, write_tree: WriteTree) 
     }
     build = kustomize.Build(mounts={"": write_tree(files)}, path="app", transformations={})
 
-    (obj,) = (await kustomize.build(pool, build, timeout=120)).objects
+    (obj,) = (await kustomize.build(pool, build, timeout=120, flow="team")).objects
 
     (worker,) = pool._live
     assert worker._transport is not None

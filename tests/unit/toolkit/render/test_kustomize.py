@@ -36,7 +36,7 @@ async def _build(
     pool: WorkerPool, root: Path, path: str = ".", *, seconds: float = 20, **spec: object
 ) -> kustomize.Rendered:
     build = kustomize.Build(mounts={"": root}, path=path, transformations=dict(spec))
-    return await kustomize.build(pool, build, timeout=seconds)
+    return await kustomize.build(pool, build, timeout=seconds, flow="team")
 
 
 def _refs(rendered: kustomize.Rendered) -> list[str]:
@@ -82,7 +82,7 @@ async def test_several_sources_are_one_tree(pool: WorkerPool, write_tree: WriteT
         mounts={"./app/": app, "vendor": vendor}, path="app", transformations={}
     )
 
-    rendered = await kustomize.build(pool, build, timeout=20)
+    rendered = await kustomize.build(pool, build, timeout=20, flow="team")
 
     assert _refs(rendered) == ["Service/web"]
 
@@ -103,11 +103,11 @@ async def test_only_ciphertext_that_was_read_is_reported_and_replaced(
         suspects=frozenset({"key.txt", "unused.txt"}),
     )
 
-    met = await kustomize.build(pool, first, timeout=20)
+    met = await kustomize.build(pool, first, timeout=20, flow="team")
     second = kustomize.Build(
         mounts={"": root}, path=".", transformations={}, files={"key.txt": b"plain"}
     )
-    clear = await kustomize.build(pool, second, timeout=20)
+    clear = await kustomize.build(pool, second, timeout=20, flow="team")
 
     assert met.encrypted == {"key.txt"}
     assert clear.objects[0]["data"] == {"key.txt": "cGxhaW4="}
@@ -126,7 +126,7 @@ async def test_an_encrypted_patch_fails_the_build_and_is_reported(
     )
 
     with pytest.raises(kustomize.BuildError) as caught:
-        await kustomize.build(pool, build, timeout=20)
+        await kustomize.build(pool, build, timeout=20, flow="team")
 
     assert caught.value.encrypted == {"p.yaml"}
 

@@ -20,7 +20,7 @@ def _config(name: str, **data: str) -> Json:
 
 async def _one(pool: WorkerPool, text: str, *, strict: bool = False, **variables: str) -> object:
     (obj,) = await substitute(
-        pool, [_config("c", v=text)], variables, strict=strict, always=True, timeout=10
+        pool, [_config("c", v=text)], variables, strict=strict, always=True, timeout=10, flow="team"
     )
     return obj["data"]["v"]
 
@@ -56,7 +56,9 @@ async def test_forms_of_bash_are_understood(pool: WorkerPool) -> None:
     objects = [_config(str(number), v=text) for number, text in enumerate(FORMS)]
     values = {"a": "two", "n": "3", "loud": "LOUD", "path": "a.b.c"}
 
-    replaced = await substitute(pool, objects, values, strict=False, always=True, timeout=10)
+    replaced = await substitute(
+        pool, objects, values, strict=False, always=True, timeout=10, flow="team"
+    )
 
     found = dict(zip(FORMS, (obj["data"]["v"] for obj in replaced), strict=True))
     assert found == FORMS
@@ -69,8 +71,8 @@ async def test_line_breaks_are_taken_out_of_values(pool: WorkerPool) -> None:
 async def test_without_variables_nothing_is_replaced_unless_always(pool: WorkerPool) -> None:
     obj = _config("c", v="${a:=b}")
 
-    kept = await substitute(pool, [obj], {}, strict=True, always=False, timeout=10)
-    replaced = await substitute(pool, [obj], {}, strict=True, always=True, timeout=10)
+    kept = await substitute(pool, [obj], {}, strict=True, always=False, timeout=10, flow="team")
+    replaced = await substitute(pool, [obj], {}, strict=True, always=True, timeout=10, flow="team")
 
     assert kept == (obj,)
     assert replaced[0]["data"] == {"v": "b"}
@@ -80,7 +82,9 @@ async def test_strict_names_object_and_variable(pool: WorkerPool) -> None:
     objects = [_config("fine", v="${a}"), _config("plain"), _config("broken", v="${missing}")]
 
     with pytest.raises(SubstitutionError, match=r'ConfigMap/broken: .* "missing"') as caught:
-        await substitute(pool, objects, {"a": "b"}, strict=True, always=False, timeout=10)
+        await substitute(
+            pool, objects, {"a": "b"}, strict=True, always=False, timeout=10, flow="team"
+        )
 
     assert caught.value.reason == "BuildFailed"
 
@@ -91,7 +95,9 @@ async def test_an_object_can_be_left_alone(pool: WorkerPool, field: str) -> None
     switched_off["metadata"][field] = {"kustomize.toolkit.fluxcd.io/substitute": "disabled"}
     objects = [switched_off, _config("on", v="${a}")]
 
-    off, on = await substitute(pool, objects, {"a": "b"}, strict=True, always=False, timeout=10)
+    off, on = await substitute(
+        pool, objects, {"a": "b"}, strict=True, always=False, timeout=10, flow="team"
+    )
 
     assert off == switched_off
     assert on["data"] == {"v": "b"}
@@ -100,7 +106,9 @@ async def test_an_object_can_be_left_alone(pool: WorkerPool, field: str) -> None
 async def test_order_is_kept(pool: WorkerPool) -> None:
     objects = [_config(str(n), v="${a}" if n % 3 else "x") for n in range(10)]
 
-    replaced = await substitute(pool, objects, {"a": "b"}, strict=True, always=False, timeout=10)
+    replaced = await substitute(
+        pool, objects, {"a": "b"}, strict=True, always=False, timeout=10, flow="team"
+    )
 
     assert [obj["metadata"]["name"] for obj in replaced] == [str(n) for n in range(10)]
 
@@ -108,7 +116,7 @@ async def test_order_is_kept(pool: WorkerPool) -> None:
 @pytest.mark.parametrize("name", ["1a", "a-b", "", "a b", "ä", "a\n"])
 async def test_an_impossible_name_is_refused(pool: WorkerPool, name: str) -> None:
     with pytest.raises(SubstitutionError, match=r"(?s)variable name .* is invalid"):
-        await substitute(pool, [], {name: "x"}, strict=False, always=False, timeout=10)
+        await substitute(pool, [], {name: "x"}, strict=False, always=False, timeout=10, flow="team")
 
 
 async def test_values_that_break_the_object_are_refused(pool: WorkerPool) -> None:

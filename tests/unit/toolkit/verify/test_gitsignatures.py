@@ -45,7 +45,7 @@ async def test_a_proof_comes_back_whole(
     author = authors[name]
     keys = {"a.sshpub" if name.startswith("ssh") else "a.asc": author.public}
 
-    proof = await signatures.verify(checkout(author), mode="HEAD", keys=keys)
+    proof = await signatures.verify(checkout(author), mode="HEAD", keys=keys, flow="team")
 
     assert proof.facts["verify.penstock.dev/method"] == "git"
     assert proof.signer.fingerprint in proof.message
@@ -56,7 +56,9 @@ async def test_skipped_keys_are_in_the_message_of_a_proof(
 ) -> None:
     keys = {"a.asc": b"nonsense", "b.asc": authors["ed25519"].public}
 
-    proof = await signatures.verify(checkout(authors["ed25519"]), mode="HEAD", keys=keys)
+    proof = await signatures.verify(
+        checkout(authors["ed25519"]), mode="HEAD", keys=keys, flow="team"
+    )
 
     assert proof.message.endswith(
         "; skipped keys: 'a.asc': it holds no OpenPGP public key, or a damaged one"
@@ -69,7 +71,7 @@ async def test_a_refusal_comes_back_with_reason_and_step(
     keys = {"a.asc": authors["stranger"].public}
 
     with pytest.raises(VerificationError, match="no trusted OpenPGP key") as caught:
-        await signatures.verify(checkout(authors["ed25519"]), mode="HEAD", keys=keys)
+        await signatures.verify(checkout(authors["ed25519"]), mode="HEAD", keys=keys, flow="team")
 
     assert (caught.value.reason, caught.value.step) == ("InvalidCommitSignature", 5)
 
@@ -78,7 +80,7 @@ async def test_a_mode_that_cannot_be_met_comes_back_as_such(
     signatures: GitSignatures, authors: dict[str, Author]
 ) -> None:
     with pytest.raises(VerificationModeError, match="names none"):
-        await signatures.verify(checkout(authors["ed25519"]), mode="Tag", keys={})
+        await signatures.verify(checkout(authors["ed25519"]), mode="Tag", keys={}, flow="team")
 
 
 async def test_what_cannot_be_judged_in_time_is_refused(
@@ -87,7 +89,7 @@ async def test_what_cannot_be_judged_in_time_is_refused(
     hasty = GitSignatures(signatures._pool, seconds=0.0)
 
     with pytest.raises(VerificationError, match="could not be judged"):
-        await hasty.verify(checkout(authors["ed25519"]), mode="HEAD", keys={})
+        await hasty.verify(checkout(authors["ed25519"]), mode="HEAD", keys={}, flow="team")
 
 
 @pytest.mark.parametrize(
@@ -104,5 +106,5 @@ async def test_whatever_a_worker_answers_that_is_no_proof_is_a_refusal(
 
     with pytest.raises(VerificationError, match="could not be judged"):
         await GitSignatures(cast("WorkerPool", Pool())).verify(
-            checkout(authors["ed25519"]), mode="HEAD", keys={}
+            checkout(authors["ed25519"]), mode="HEAD", keys={}, flow="team"
         )

@@ -66,12 +66,12 @@ async def test_proof_is_kept_for_an_hour() -> None:
     scene = Scene(proved)
     kept = scene.verifications()
 
-    assert await kept.verify(subject(), Rule()) is PROOF
+    assert await kept.verify(subject(), Rule(), scope="team") is PROOF
     scene.time = verifications.PROOF_SECONDS - 1
-    assert await kept.verify(subject(), Rule()) is PROOF
+    assert await kept.verify(subject(), Rule(), scope="team") is PROOF
     assert len(scene.asked) == 1
     scene.time += 2
-    await kept.verify(subject(), Rule())
+    await kept.verify(subject(), Rule(), scope="team")
     assert len(scene.asked) == 2
 
 
@@ -84,8 +84,8 @@ async def test_proof_is_kept_no_longer_than_it_is_fresh() -> None:
     scene = Scene(answer)
     kept = scene.verifications()
 
-    await kept.verify(subject(), Rule())
-    await kept.verify(subject(), Rule())
+    await kept.verify(subject(), Rule(), scope="team")
+    await kept.verify(subject(), Rule(), scope="team")
 
     assert len(scene.asked) == 2
 
@@ -96,11 +96,11 @@ async def test_refusal_is_kept_for_seconds() -> None:
 
     for _ in range(2):
         with pytest.raises(VerificationError, match="step 5: nobody did") as caught:
-            await kept.verify(subject(), Rule())
+            await kept.verify(subject(), Rule(), scope="team")
         assert caught.value.step == 5
     assert len(scene.asked) == 1
     scene.time, scene.answer = verifications.REFUSAL_SECONDS + 1, proved
-    assert await kept.verify(subject(), Rule()) is PROOF
+    assert await kept.verify(subject(), Rule(), scope="team") is PROOF
 
 
 async def test_refusal_need_not_be_kept() -> None:
@@ -108,10 +108,10 @@ async def test_refusal_need_not_be_kept() -> None:
     kept = scene.verifications(refusal_seconds=0)
 
     with pytest.raises(VerificationError):
-        await kept.verify(subject(), Rule())
+        await kept.verify(subject(), Rule(), scope="team")
     scene.answer = proved
 
-    assert await kept.verify(subject(), Rule()) is PROOF
+    assert await kept.verify(subject(), Rule(), scope="team") is PROOF
 
 
 async def test_error_is_not_kept() -> None:
@@ -119,10 +119,10 @@ async def test_error_is_not_kept() -> None:
     kept = scene.verifications()
 
     with pytest.raises(TransientError, match="away"):
-        await kept.verify(subject(), Rule())
+        await kept.verify(subject(), Rule(), scope="team")
     scene.answer = proved
 
-    assert await kept.verify(subject(), Rule()) is PROOF
+    assert await kept.verify(subject(), Rule(), scope="team") is PROOF
 
 
 @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ async def test_proof_holds_for_nothing_else(subjects: list[Subject], rules: list
     kept = scene.verifications()
 
     for one, rule in zip(subjects, rules, strict=True):
-        await kept.verify(one, rule)
+        await kept.verify(one, rule, scope="team")
 
     assert len(scene.asked) == 2
 
@@ -155,7 +155,9 @@ async def test_many_who_ask_at_once_are_answered_by_one_verification() -> None:
     kept = scene.verifications()
 
     async with asyncio.TaskGroup() as group:
-        waiting = [group.create_task(kept.verify(subject(), Rule())) for _ in range(20)]
+        waiting = [
+            group.create_task(kept.verify(subject(), Rule(), scope="team")) for _ in range(20)
+        ]
         await asyncio.sleep(0)
         release.set()
 
@@ -173,8 +175,8 @@ async def test_who_gives_up_leaves_the_others_waiting_for_an_answer() -> None:
     scene = Scene(answer)
     kept = scene.verifications()
 
-    first = asyncio.create_task(kept.verify(subject(), Rule()))
-    second = asyncio.create_task(kept.verify(subject(), Rule()))
+    first = asyncio.create_task(kept.verify(subject(), Rule(), scope="team"))
+    second = asyncio.create_task(kept.verify(subject(), Rule(), scope="team"))
     await asyncio.sleep(0)
     first.cancel()
     release.set()
@@ -219,11 +221,11 @@ async def test_what_is_kept_is_bounded() -> None:
     kept = scene.verifications()
 
     for number in range(verifications.CAPACITY + 1):
-        await kept.verify(subject(0), Rule(trust=str(number)))
+        await kept.verify(subject(0), Rule(trust=str(number)), scope="team")
     scene.asked.clear()
-    await kept.verify(subject(0), Rule(trust=str(verifications.CAPACITY)))
+    await kept.verify(subject(0), Rule(trust=str(verifications.CAPACITY)), scope="team")
     assert not scene.asked
-    await kept.verify(subject(0), Rule(trust="0"))
+    await kept.verify(subject(0), Rule(trust="0"), scope="team")
     assert len(scene.asked) == 1
 
 
@@ -231,9 +233,9 @@ async def test_forgetting_makes_all_proofs_anew() -> None:
     scene = Scene(proved)
     kept = scene.verifications()
 
-    await kept.verify(subject(), Rule())
+    await kept.verify(subject(), Rule(), scope="team")
     kept.forget()
-    await kept.verify(subject(), Rule())
+    await kept.verify(subject(), Rule(), scope="team")
 
     assert len(scene.asked) == 2
 

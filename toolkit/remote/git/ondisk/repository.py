@@ -20,6 +20,7 @@ from toolkit.remote.git.errors import GitError
 from toolkit.remote.git.limits import Limits, MiB
 from toolkit.remote.git.refs import GitReference
 from toolkit.remote.git.wire import Checkout
+from toolkit.turns import ALONE
 
 _KIND: Final = WorkerKind(
     module="toolkit.remote.git.ondisk.worker",
@@ -62,7 +63,9 @@ async def checkout(
     request = Request(root=str(root), reference=reference, into=str(into), scratch=str(scratch))
     pool = pools.WorkerPool(_KIND, size=1, reads=(root,), writes=(into, scratch))
     try:
-        answer = await pool.call("checkout", msgspec.msgpack.encode(request), timeout=timeout)
+        answer = await pool.call(
+            "checkout", msgspec.msgpack.encode(request), flow=ALONE, timeout=timeout
+        )
         return msgspec.msgpack.decode(answer, type=Checkout)
     except pools.WorkerTimeoutError as exc:
         raise GitError(f"reading '{root}' timed out: {exc}") from exc

@@ -42,7 +42,7 @@ async def test_answer_without_a_chart_is_a_failure(tmp_path: Path) -> None:
         return Outcome()
 
     with pytest.raises(TransientError, match="returned nothing about the chart"):
-        await engine.load(run, tmp_path)
+        await engine.load(run, tmp_path, flow="team")
 
 
 async def test_reading_a_chart_asks_no_cluster(tmp_path: Path) -> None:
@@ -52,4 +52,4 @@ async def test_reading_a_chart_asks_no_cluster(tmp_path: Path) -> None:
                 identity.exchange("GET", "/version", headers={}, body=b"")
         return Outcome(chart=Chart(name="shop", version="1.0.0"))
 
-    assert (await engine.load(run, tmp_path)).name == "shop"
+    assert (await engine.load(run, tmp_path, flow="team")).name == "shop"

@@ -48,7 +48,7 @@ class Broken:
     def __init__(self, error: PenstockError) -> None:
         self.error = error
 
-    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
+    async def call(self, op: str, payload: bytes, *, flow: str, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
         raise self.error
 
 
@@ -58,7 +58,7 @@ class Answering:
     def __init__(self, result: BuildResult) -> None:
         self.result = result
 
-    async def call(self, op: str, payload: bytes, *, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
+    async def call(self, op: str, payload: bytes, *, flow: str, timeout: float) -> bytes:  # noqa: ARG002, ASYNC109  # the pool's signature
         return msgspec.msgpack.encode(self.result)
 
 
@@ -105,7 +105,9 @@ def into(tmp_path: Path) -> Path:
 async def test_a_worker_builds_what_was_fetched(tree: Path, into: Path) -> None:
     pool = builder.start(size=1, reads=(tree,), writes=(into,))
     try:
-        result = await Builder(pool, Copies(a=tree)).build(spec("@a/apps/**"), inputs("a"), into)
+        result = await Builder(pool, Copies(a=tree)).build(
+            spec("@a/apps/**"), inputs("a"), into, flow="team"
+        )
     finally:
         await pool.close()
 
@@ -132,7 +134,7 @@ async def test_a_workers_refusal_arrives_as_it_was(
     pool = builder.start(size=1, reads=(tree,), writes=(into,))
     try:
         with pytest.raises(kind) as caught:
-            await Builder(pool, Copies(a=tree)).build(broken, inputs("a"), into)
+            await Builder(pool, Copies(a=tree)).build(broken, inputs("a"), into, flow="team")
     finally:
         await pool.close()
 
@@ -143,7 +145,9 @@ async def test_only_sources_whose_files_are_needed_are_fetched(tree: Path, into:
     copies = Copies(a=tree, b=tree)
     pool = builder.start(size=1, reads=(tree,), writes=(into,))
     try:
-        await Builder(pool, copies).build(spec("@a/**", "@b/**"), inputs("a", "b", "idle"), into)
+        await Builder(pool, copies).build(
+            spec("@a/**", "@b/**"), inputs("a", "b", "idle"), into, flow="team"
+        )
     finally:
         await pool.close()
 
@@ -163,7 +167,7 @@ async def test_a_source_that_cannot_be_fetched_is_named(
     copies = Copies(a=failure)
 
     with pytest.raises(kind, match=f"GitRepository 'team/a': {failure}") as caught:
-        await Builder(Broken(failure), copies).build(spec("@a/**"), inputs("a"), into)
+        await Builder(Broken(failure), copies).build(spec("@a/**"), inputs("a"), into, flow="team")
 
     assert caught.value.reason == "SourceFetchFailed"
     assert getattr(caught.value, "retry_after", 7) == 7
@@ -182,7 +186,9 @@ async def test_a_build_that_takes_a_worker_down_is_a_failed_build(
     tree: Path, into: Path, error: PenstockError
 ) -> None:
     with pytest.raises(TransientError, match=str(error).split(" (")[0]) as caught:
-        await Builder(Broken(error), Copies(a=tree)).build(spec("@a/**"), inputs("a"), into)
+        await Builder(Broken(error), Copies(a=tree)).build(
+            spec("@a/**"), inputs("a"), into, flow="team"
+        )
 
     assert caught.value.reason == "BuildFailed"
 
@@ -193,7 +199,9 @@ async def test_sources_that_are_too_large_together_are_not_built(tree: Path, int
     never = Broken(PenstockError("nothing was to be built"))
 
     with pytest.raises(TransientError, match="all sources together are larger"):
-        await Builder(never, copies).build(spec("@a/**", "@b/**"), inputs("a", "b"), into)
+        await Builder(never, copies).build(
+            spec("@a/**", "@b/**"), inputs("a", "b"), into, flow="team"
+        )
 
 
 @pytest.mark.parametrize("directory", ["/etc", "{into}", "{into}/1", "{into}/0/../../other", "0"])
@@ -204,7 +212,7 @@ async def test_a_worker_cannot_have_other_directories_packed(
 
     with pytest.raises(TransientError, match="a directory that is not theirs") as caught:
         await Builder(Answering(BuildResult(artifacts=[built])), Copies(a=tree)).build(
-            spec("@a/*"), inputs("a"), into
+            spec("@a/*"), inputs("a"), into, flow="team"
         )
 
     assert caught.value.reason == "BuildFailed"

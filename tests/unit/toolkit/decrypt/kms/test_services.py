@@ -210,7 +210,7 @@ async def test_documents_inside_a_document_share_the_bound(scene: Scene) -> None
     async def access() -> Access:
         return Access(logins=(_logins(scene),))
 
-    await KeyServices(scene.cloud, engine=scene.engine).open(work, KeyRing(), access)
+    await KeyServices(scene.cloud, engine=scene.engine).open(work, KeyRing(), access, flow="team")
 
     assert refused == len(parts)
     assert len(scene.vault.requests) == MAX_QUESTIONS
@@ -271,9 +271,9 @@ async def test_several_documents_are_opened_in_order_and_one_failure_is_told(
     def works(*documents: bytes) -> list[keyservices.Work[bytes]]:
         return [lambda ring, d=d: decrypted(d, ring) for d in documents]
 
-    assert await services.each(works(good, good), KeyRing(), access) == [CLEAR, CLEAR]
+    assert await services.each(works(good, good), KeyRing(), access, flow="team") == [CLEAR, CLEAR]
     with pytest.raises(DecryptionError, match="does not exist"):
-        await services.each(works(good, bad), KeyRing(), access)
+        await services.each(works(good, bad), KeyRing(), access, flow="team")
 
 
 async def test_a_failure_is_told_while_another_document_still_waits(scene: Scene) -> None:
@@ -290,7 +290,7 @@ async def test_a_failure_is_told_while_another_document_still_waits(scene: Scene
     ]
 
     with pytest.raises(DecryptionError, match="does not exist"):
-        await services.each(works, KeyRing(), access)
+        await services.each(works, KeyRing(), access, flow="team")
 
 
 def _logins(scene: Scene) -> logins.Logins:

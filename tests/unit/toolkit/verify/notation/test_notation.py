@@ -60,6 +60,7 @@ class _Gate:
             policy,
             pool=self._pool,
             revocations=self.revocations,
+            flow="team",
         )
 
     async def refusal(self, artifact: Descriptor, document: bytes | None = None) -> tuple[int, str]:

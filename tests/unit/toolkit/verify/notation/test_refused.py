@@ -32,7 +32,9 @@ def test_result_without_a_signer_proves_nothing() -> None:
 async def test_what_the_engine_refuses_is_refused(
     engine_pool: WorkerPool, question: dict[str, object], step: Step
 ) -> None:
-    judge = Judge(pool=engine_pool, revocations=Revocations(Authority()), question=question)
+    judge = Judge(
+        pool=engine_pool, revocations=Revocations(Authority()), question=question, flow="team"
+    )
 
     with pytest.raises(VerificationError) as caught:
         await judge.judge("application/jose+json", b"{}")
