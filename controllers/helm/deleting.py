@@ -8,7 +8,7 @@ from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from controllers.applying import deleting, homes
+from controllers.applying import deleting, denials, homes
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.identity import Identities
 from controllers.helm.running import uninstalling
@@ -42,8 +42,9 @@ class HelmReleaseFinalizer:
         """
         draft = Draft(rec)
         if not rec.obj.spec.suspend:
-            await self._uninstall(draft)
-            await self.templates.reconcile(draft)
+            with denials.explaining():
+                await self._uninstall(draft)
+                await self.templates.reconcile(draft)
         self.clusters.forget(rec.key)
         self.memory.forget(rec.key)
         self.records.forget(rec.key)

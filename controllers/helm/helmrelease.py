@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from controllers import grants, originrevision
-from controllers.applying import dependencies, homes
+from controllers.applying import denials, dependencies, homes
 from controllers.applying.accounts import Accounts
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.dependencies import Gate
@@ -78,6 +78,11 @@ class HelmReleaseReconciler:
 
     async def reconcile(self, rec: Pass) -> Outcome:
         """Reconcile the release, or raise the error that says why this is not possible."""
+        with denials.explaining():
+            return await self._reconcile(rec)
+
+    async def _reconcile(self, rec: Pass) -> Outcome:
+        """Gather all inputs of the release, and release the chart if one has changed."""
         obj, draft = rec.obj, Draft(rec)
         rec.triggers = self.memory.asked(rec.key, rec.triggers)
         await self.known()

@@ -3,7 +3,7 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from controllers.applying import deleting, homes
+from controllers.applying import deleting, denials, homes
 from controllers.applying.clusters import Clusters
 from controllers.applying.identity import Identities
 from controllers.kustomize.memory import Memory
@@ -36,7 +36,8 @@ class KustomizationFinalizer:
         refs = self.memory.inventory(rec.obj)
         spec = rec.obj.spec
         if refs and not spec.suspend and prune.deletes(spec.deletion_policy, prunes=spec.prune):
-            await self._delete(rec, refs)
+            with denials.explaining():
+                await self._delete(rec, refs)
         self.clusters.forget(rec.key)
         self.memory.forget(rec.key)
 
