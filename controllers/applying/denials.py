@@ -24,7 +24,7 @@ _GRANTED: Final = re.compile(
     r"user \"(?P<user>[^\"\n]{1,512})\" \([^\n]{0,4096}?\) is attempting to grant RBAC permissions"
     r" not currently held"
 )
-"""A refusal of a Role or binding with more rights than its writer (``rbac/escalation_check.go``)."""
+"""A refusal of a Role or binding with more rights than its writer (``escalation_check.go``)."""
 _ACCOUNT: Final = "system:serviceaccount:"
 _RECORDS: Final = "Helm keeps the records of a release in Secrets"
 """In a message that already names the rights that Helm's storage takes (``engine``)."""

@@ -48,8 +48,8 @@ RECORDS = (
         (
             ESCALATION,
             (
-                "give service account 'apps/deployer' these permissions first, or the verbs 'escalate'"
-                " on roles and 'bind' on bindings"
+                "give service account 'apps/deployer' these permissions first, or the verbs"
+                " 'escalate' on roles and 'bind' on bindings"
             ),
         ),
         (
