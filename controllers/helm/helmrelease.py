@@ -25,7 +25,7 @@ from controllers.helm.deciding.outcomes import CLEARED
 from controllers.helm.deciding.states import Desired
 from controllers.helm.inputs import Inputs
 from controllers.helm.owners import Owners
-from controllers.helm.running import memory, opening, uninstalling
+from controllers.helm.running import inventories, memory, opening, uninstalling
 from controllers.helm.running.draft import Draft, Pass
 from controllers.helm.running.engine import Target
 from controllers.helm.running.memory import Memory
@@ -246,7 +246,7 @@ class HelmReleaseReconciler:
             )
             if why == targets.CHART and work.cluster is self.clusters.local:
                 # The chart belongs to the source, which users without rights here may change.
-                gone = uninstalling.listed(work.obj.status)
+                gone = inventories.listed(work.obj.status)
                 await uninstalling.require_allowed(work.target.client, gone, why=why)
             going = await self.uninstaller.uninstall(work.draft, work.target, work.cluster)
             draft.note({"history": None, "storageNamespace": None, **dict.fromkeys(CLEARED)})

@@ -43,7 +43,7 @@ class KustomizationFinalizer:
 
     async def _delete(self, rec: Pass, refs: tuple[ObjectRef, ...]) -> None:
         async with AsyncExitStack() as until_gone:
-            way = await deleting.way(rec, self.clusters, self.identities, until_gone)
+            way = await deleting.way(rec, self.clusters, self.identities, until_gone, refs)
             if way is None:
                 return
             options = self.settings.apply_options(rec.obj)
@@ -60,8 +60,10 @@ class KustomizationFinalizer:
             if pruned.lines:
                 rec.event("info", "ReconciliationSucceeded", "\n".join(pruned.lines))
             homes.tell(rec, [ref for ref in pruned.protected if options.owner.retains(ref)])
-            if pruned.failed:
+            if pruned.failed and not way.last:
                 raise TransientError(pruned.message, reason=deleting.FAILED)
-            if rec.obj.spec.deletion_policy == "WaitForTermination":
+            if way.last:
+                deleting.leave_failed(rec, pruned)
+            elif rec.obj.spec.deletion_policy == "WaitForTermination":
                 going = (*pruned.deleted, *pruned.terminating)
                 await deleting.require_gone(rec, way.client, going)
