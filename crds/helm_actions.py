@@ -129,8 +129,8 @@ class SameUpgrade(SameAction, frozen=True, kw_only=True):
     remediation: UpgradeRemediation | None = None
     """What to do after a failure."""
     force: bool = False
-    """Replace objects instead of patching them. Without effect under server-side apply, which
-    always forces conflicts."""
+    """Replace objects (`PUT`) instead of patching them, so fields that the chart does not set are
+    lost. Replaced objects are not applied on the server."""
     preserve_values: bool = False
     """Merge the values into those of the last release instead of the chart's. The result then
     depends on what was there before."""

@@ -39,9 +39,11 @@ class PenstockError(Exception):
         Users' filters match the beginnings of Flux's messages, so Penstock's own text comes after
         it.
         """
-        told = type(self).__new__(
-            type(self), f"{context}: {self}"
-        )  # Subclasses have different parameters.
+        return self.retold(f"{context}: {self}", reason=reason)
+
+    def retold(self, message: str, *, reason: str | None = None) -> Self:
+        """Return this error with another message, and with ``reason`` if given."""
+        told = type(self).__new__(type(self), message)  # Subclasses have different parameters.
         told.__dict__.update(self.__dict__)
         told.reason = reason or self.reason
         return told

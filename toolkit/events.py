@@ -29,6 +29,8 @@ from toolkit.objects import GroupVersionKind, Json
 logger = logging.getLogger(__name__)
 
 _EVENT: Final = GroupVersionKind("", "v1", "Event")
+_DEFAULT: Final = "default"
+"""Namespace of the Events about cluster-scoped objects."""
 _MESSAGE_LIMIT: Final = 1024
 _CAPACITY: Final = 1000
 _REMEMBERED: Final = 4096
@@ -141,8 +143,8 @@ class _ClusterEvents:
         self._client = client
         self._controller = controller
         self._instance = instance
-        self._recent: OrderedDict[bytes, tuple[str, int]] = OrderedDict()
-        """Name and count of the Events, by the digest of what makes two events the same one."""
+        self._recent: OrderedDict[bytes, tuple[str, str, int]] = OrderedDict()
+        """Namespace, name and count of the Events, by the digest of what makes two events equal."""
 
     async def send(self, sending: list[Queued]) -> None:
         while sending:
@@ -152,50 +154,70 @@ class _ClusterEvents:
     async def _record(self, event: Event, when: str) -> None:
         identity = _identity(event)
         try:
-            name, count = self._recent.pop(identity, ("", 0))
-            if name and await self._again(event, name, count + 1, when):
-                self._recent[identity] = (name, count + 1)
-                return
-            self._recent[identity] = (await self._create(event, when), 1)
+            namespace, name, count = self._recent.pop(identity, ("", "", 0))
+            if not (name and await self._again(namespace, name, count + 1, when)):
+                (namespace, name), count = await self._create(event, when), 0
+            self._recent[identity] = (namespace, name, count + 1)
         except errors.ApiError as exc:
             telemetry.EVENTS_DROPPED.labels("cluster").inc()
             logger.warning("event not written", extra={"object": str(event.ref), "error": str(exc)})
         while len(self._recent) > _REMEMBERED:
             self._recent.popitem(last=False)
 
-    async def _again(self, event: Event, name: str, count: int, when: str) -> bool:
+    async def _again(self, namespace: str, name: str, count: int, when: str) -> bool:
         """Count a repeat of an Event; return False if the Event has expired in the meantime."""
         body: Json = {"count": count, "lastTimestamp": when}
         try:
-            await self._client.patch(_EVENT, name, _namespace(event), body, strategy="merge")
+            await self._client.patch(_EVENT, name, namespace, body, strategy="merge")
         except errors.NotFoundError:
             return False
         return True
 
-    async def _create(self, event: Event, when: str) -> str:
+    async def _create(self, event: Event, when: str) -> tuple[str, str]:
+        """Create an Event; return its namespace and name.
+
+        A namespace that is being deleted takes no Event. An error of an object in it is told about
+        the Namespace, because something of the object may stay when both are gone.
+        """
         name = f"{event.ref.name[:200]}.{uuid.uuid4().hex[:16]}"
-        await self._client.create(
-            {
-                "apiVersion": "v1",
-                "kind": "Event",
-                "metadata": {
-                    "name": name,
-                    "namespace": _namespace(event),
-                    "annotations": _metadata(event),
-                },
-                "involvedObject": _involved(event),
-                "type": "Warning" if event.severity == "error" else "Normal",
-                "reason": event.reason,
-                "message": _cut(event.shown),
-                "source": {"component": self._controller},
-                "reportingComponent": self._controller,
-                "reportingInstance": self._instance,
-                "firstTimestamp": when,
-                "lastTimestamp": when,
-                "count": 1,
-            }
-        )
-        return name
+        body = self._body(event, when)
+        try:
+            await self._client.create(_named(body, event.ref.namespace or _DEFAULT, name))
+        except errors.ForbiddenError as error:
+            if event.severity != "error" or not _ends(error):
+                raise
+        else:
+            return event.ref.namespace or _DEFAULT, name
+        about = {"apiVersion": "v1", "kind": "Namespace", "name": event.ref.namespace}
+        told = {"involvedObject": about, "message": _cut(f"{event.ref}: {event.shown}")}
+        await self._client.create(_named(body | told, _DEFAULT, name))
+        return _DEFAULT, name
+
+    def _body(self, event: Event, when: str) -> Json:
+        return {
+            "apiVersion": "v1",
+            "kind": "Event",
+            "metadata": {"annotations": _metadata(event)},
+            "involvedObject": _involved(event),
+            "type": "Warning" if event.severity == "error" else "Normal",
+            "reason": event.reason,
+            "message": _cut(event.shown),
+            "source": {"component": self._controller},
+            "reportingComponent": self._controller,
+            "reportingInstance": self._instance,
+            "firstTimestamp": when,
+            "lastTimestamp": when,
+            "count": 1,
+        }
+
+
+def _named(body: Json, namespace: str, name: str) -> Json:
+    return body | {"metadata": {**body["metadata"], "namespace": namespace, "name": name}}
+
+
+def _ends(error: errors.ForbiddenError) -> bool:
+    """Tell whether the namespace of a new object is being deleted (``NamespaceLifecycle``)."""
+    return any(cause.reason == "NamespaceTerminating" for cause in error.causes)
 
 
 def _identity(event: Event) -> bytes:
@@ -237,10 +259,6 @@ def _involved(event: Event) -> Json:
         "uid": event.meta.uid,
         "resourceVersion": event.meta.resource_version,
     }
-
-
-def _namespace(event: Event) -> str:
-    return event.ref.namespace or "default"
 
 
 def _cut(message: str) -> str:

@@ -75,6 +75,9 @@ INFORMER_HANDLER_ERRORS: Final = prom.Counter(
 INFORMER_RELISTS: Final = prom.Counter(
     "penstock_informer_lists", "Times a cache was filled anew.", ("kind",)
 )
+OBJECTS_LEFT: Final = prom.Counter(
+    "penstock_objects_left", "Applied objects that a deleted applier could not delete.", ("kind",)
+)
 EVENTS_DROPPED: Final = prom.Counter(
     "penstock_events_dropped",
     "Events lost because the queue was full or sending failed.",

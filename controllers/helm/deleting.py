@@ -3,24 +3,26 @@
 If the HelmRelease is suspended, the release stays. The HelmChart goes all the same, because nobody
 else uses it; it may be in a namespace where the tenant can delete nothing. If the service account
 to uninstall with does not exist, or the cluster is permanently unreachable, the release stays
-(``controllers.applying.deleting``).
+(``controllers.applying.deleting``), unless the account went with its namespace.
 """
 
 from collections.abc import Callable
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from controllers.applying import deleting, homes
+from controllers.applying import deleting, denials, homes
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.identity import Identities
-from controllers.helm.running import uninstalling
+from controllers.helm.deciding import snapshots
+from controllers.helm.running import inventories, unrecorded
 from controllers.helm.running.draft import Draft, Pass
 from controllers.helm.running.engine import Target
 from controllers.helm.running.memory import Memory
 from controllers.helm.running.records import Records
-from controllers.helm.running.uninstalling import Uninstaller
+from controllers.helm.running.uninstalling import Uninstaller, UninstallError
 from controllers.helm.templates import Templates
 from toolkit import inventory
+from toolkit.objects import ObjectRef
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -44,7 +46,8 @@ class HelmReleaseFinalizer:
         """
         draft = Draft(rec)
         if not rec.obj.spec.suspend:
-            await self._uninstall(draft)
+            with denials.explaining():
+                await self._uninstall(draft)
         await self.templates.reconcile(draft)
         self.clusters.forget(rec.key)
         self.memory.forget(rec.key)
@@ -53,19 +56,37 @@ class HelmReleaseFinalizer:
 
     async def _uninstall(self, draft: Draft) -> None:
         status = draft.obj.status
-        going = uninstalling.listed(status)
+        going = inventories.listed(status)
         if not (status.storage_namespace or going):
             return
         async with AsyncExitStack() as until_gone:
-            way = await deleting.way(draft.rec, self.clusters, self.identities, until_gone)
+            way = await deleting.way(draft.rec, self.clusters, self.identities, until_gone, going)
             if way is None:
                 return
             if status.storage_namespace:
                 target = self._target(draft, way)
-                going = await self.uninstaller.uninstall(draft, target, way.cluster)
+                going = await self._gone(draft, target, way)
                 entries = {"entries": inventory.encode(going)}
                 draft.note({"history": None, "storageNamespace": None, "inventory": entries})
-            await deleting.require_gone(draft.rec, way.client, going)
+            if not way.last:
+                await deleting.require_gone(draft.rec, way.client, going)
+
+    async def _gone(self, draft: Draft, target: Target, way: deleting.Way) -> tuple[ObjectRef, ...]:
+        """Uninstall the release, and return the objects that are still being deleted.
+
+        Raises:
+            UninstallError: this failed, and may succeed later.
+        """
+        try:
+            return await self.uninstaller.uninstall(draft, target, way.cluster)
+        except UninstallError:
+            latest = snapshots.latest(draft.obj.status.history)
+            if not way.last or latest is None:
+                raise
+            # The rights in the namespace went with the account, and the records with both.
+            pruned = await unrecorded.delete(draft, target, latest)
+            deleting.leave_failed(draft.rec, pruned)
+            return ()
 
     def _target(self, draft: Draft, way: deleting.Way) -> Target:
         # ``uninstalling`` takes name and namespace of the release from the history.

@@ -13,7 +13,7 @@ from typing import Final
 import msgspec
 
 from controllers import grants, originrevision
-from controllers.applying import dependencies, homes
+from controllers.applying import denials, dependencies, homes
 from controllers.applying.accounts import Accounts
 from controllers.applying.clusters import Cluster, Clusters
 from controllers.applying.dependencies import Gate
@@ -25,7 +25,7 @@ from controllers.helm.deciding.outcomes import CLEARED
 from controllers.helm.deciding.states import Desired
 from controllers.helm.inputs import Inputs
 from controllers.helm.owners import Owners
-from controllers.helm.running import memory, opening, uninstalling
+from controllers.helm.running import inventories, memory, opening, uninstalling
 from controllers.helm.running.draft import Draft, Pass
 from controllers.helm.running.engine import Target
 from controllers.helm.running.memory import Memory
@@ -78,6 +78,11 @@ class HelmReleaseReconciler:
 
     async def reconcile(self, rec: Pass) -> Outcome:
         """Reconcile the release, or raise the error that says why this is not possible."""
+        with denials.explaining():
+            return await self._reconcile(rec)
+
+    async def _reconcile(self, rec: Pass) -> Outcome:
+        """Gather all inputs of the release, and release the chart if one has changed."""
         obj, draft = rec.obj, Draft(rec)
         rec.triggers = self.memory.asked(rec.key, rec.triggers)
         await self.known()
@@ -243,7 +248,7 @@ class HelmReleaseReconciler:
             )
             if why == targets.CHART and work.cluster is self.clusters.local:
                 # The chart belongs to the source, which users without rights here may change.
-                gone = uninstalling.listed(work.obj.status)
+                gone = inventories.listed(work.obj.status)
                 await uninstalling.require_allowed(work.target.client, gone, why=why)
             going = await self.uninstaller.uninstall(work.draft, work.target, work.cluster)
             draft.note({"history": None, "storageNamespace": None, **dict.fromkeys(CLEARED)})

@@ -1,9 +1,9 @@
 """Keys under which workers cache the discovery and the version of an API server.
 
 With these keys a worker sends discovery requests once per state of an API server, and not for each
-release. On the controller's own cluster, a CustomResourceDefinition that is created or deleted
-begins a new state. On other clusters, a state lasts five minutes. If a kind is missing, the worker
-always asks again.
+release. On the controller's own cluster, a new state begins when a CustomResourceDefinition or an
+APIService, of which each version of a group has one, is created or deleted. On other clusters, a
+state lasts five minutes. If a kind is missing, the worker always asks again.
 """
 
 import time
@@ -16,6 +16,7 @@ from toolkit.kube.manager import Manager
 from toolkit.objects import GroupVersionKind
 
 DEFINITION: Final = GroupVersionKind("apiextensions.k8s.io", "v1", "CustomResourceDefinition")
+SERVICE: Final = GroupVersionKind("apiregistration.k8s.io", "v1", "APIService")
 _LASTING_SECONDS: Final = 300.0
 
 
@@ -27,7 +28,7 @@ class Serving:
         self._states = 0
 
     def changed(self, change: Change[bool]) -> None:
-        """Handle an event of the watch of CustomResourceDefinitions."""
+        """Handle an event of the watches of CustomResourceDefinitions and APIServices."""
         if change.old is None or change.new is None:
             self._states += 1
 
@@ -40,11 +41,12 @@ class Serving:
 
 
 def follow(manager: Manager) -> Serving:
-    """Return the keys, updated by an informer that the manager runs."""
+    """Return the keys, updated by informers that the manager runs."""
     serving = Serving()
-    informer: Informer[bool] = Informer(
-        manager.client, DEFINITION, decode=lambda _: True, metadata_only=True
-    )
-    informer.subscribe(serving.changed)
-    manager.add_informer(informer)
+    for kind in (DEFINITION, SERVICE):
+        informer: Informer[bool] = Informer(
+            manager.client, kind, decode=lambda _: True, metadata_only=True
+        )
+        informer.subscribe(serving.changed)
+        manager.add_informer(informer)
     return serving

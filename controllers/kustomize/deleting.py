@@ -3,7 +3,7 @@
 from contextlib import AsyncExitStack
 from dataclasses import dataclass
 
-from controllers.applying import deleting, homes
+from controllers.applying import deleting, denials, homes
 from controllers.applying.clusters import Clusters
 from controllers.applying.identity import Identities
 from controllers.kustomize.memory import Memory
@@ -36,13 +36,14 @@ class KustomizationFinalizer:
         refs = self.memory.inventory(rec.obj)
         spec = rec.obj.spec
         if refs and not spec.suspend and prune.deletes(spec.deletion_policy, prunes=spec.prune):
-            await self._delete(rec, refs)
+            with denials.explaining():
+                await self._delete(rec, refs)
         self.clusters.forget(rec.key)
         self.memory.forget(rec.key)
 
     async def _delete(self, rec: Pass, refs: tuple[ObjectRef, ...]) -> None:
         async with AsyncExitStack() as until_gone:
-            way = await deleting.way(rec, self.clusters, self.identities, until_gone)
+            way = await deleting.way(rec, self.clusters, self.identities, until_gone, refs)
             if way is None:
                 return
             options = self.settings.apply_options(rec.obj)
@@ -59,8 +60,10 @@ class KustomizationFinalizer:
             if pruned.lines:
                 rec.event("info", "ReconciliationSucceeded", "\n".join(pruned.lines))
             homes.tell(rec, [ref for ref in pruned.protected if options.owner.retains(ref)])
-            if pruned.failed:
+            if pruned.failed and not way.last:
                 raise TransientError(pruned.message, reason=deleting.FAILED)
-            if rec.obj.spec.deletion_policy == "WaitForTermination":
+            if way.last:
+                deleting.leave_failed(rec, pruned)
+            elif rec.obj.spec.deletion_policy == "WaitForTermination":
                 going = (*pruned.deleted, *pruned.terminating)
                 await deleting.require_gone(rec, way.client, going)

@@ -19,7 +19,7 @@ from typing import Final
 import msgspec
 
 from controllers import grants
-from controllers.applying import dependencies, homes, reporting, waiting
+from controllers.applying import denials, dependencies, homes, reporting, waiting
 from controllers.applying.accounts import Accounts
 from controllers.applying.admission import Admission
 from controllers.applying.clusters import Cluster, Clusters
@@ -77,6 +77,11 @@ class KustomizationReconciler:
 
     async def reconcile(self, rec: Pass) -> Outcome:
         """Apply the revision of the sources, or raise the error that says why this fails."""
+        with denials.explaining():
+            return await self._reconcile(rec)
+
+    async def _reconcile(self, rec: Pass) -> Outcome:
+        """Find the sources, and apply what they hold."""
         obj = rec.obj
         rec.triggers = self.memory.asked(rec.key, rec.triggers)
         await self.known()
@@ -163,7 +168,7 @@ class KustomizationReconciler:
             await cluster.live.wait_synced(rec.key, timeout=_SEEN_SECONDS)
         was_healthy = conditions.is_true(rec.conditions, settling.HEALTHY)
         try:
-            with settling.announced(rec):
+            with denials.explaining(), settling.announced(rec):
                 changes = await self._write(rec, sources, client, cluster, built, before)
                 pruned = await self._prune(rec, client, cluster, before, changes)
                 awaited = settling.awaited(obj, changes)

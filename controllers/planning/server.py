@@ -22,6 +22,7 @@ from typing import Any, Final, Generic, Protocol, TypeVar
 import msgspec
 from aiohttp import web
 
+from controllers.applying import denials
 from controllers.planning.plans import Plan
 from controllers.planning.revisions import UnknownRevisionError
 from crds import meta
@@ -103,7 +104,8 @@ class PlanServer(Generic[T]):
     async def handle(self, request: web.Request) -> web.StreamResponse:
         """Answer one request: 200 with the plan, or an error."""
         try:
-            plan = await self._find(request)
+            with denials.explaining():
+                plan = await self._find(request)
         except PenstockError as error:
             return _refusal(error)
         except TimeoutError:

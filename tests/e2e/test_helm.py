@@ -99,7 +99,7 @@ async def test_failing_upgrade_is_rolled_back_and_a_correction_is_released(space
         await space.request(HELM_REPOSITORY, "charts")
         await at(space, "2.0.1")
 
-    assert condition(failed, "Ready")["reason"] == "RollbackSucceeded"
+    assert condition(failed, "Ready")["reason"] == "UpgradeFailed"
     released = condition(failed, "Released")
     assert released["reason"] == "UpgradeFailed"
     assert released["message"].startswith(

@@ -53,6 +53,7 @@ class FakeApiServer:
     def __init__(self) -> None:
         self.objects: dict[tuple[str, str, str], Json] = {}  # (plural, namespace, name)
         self.kinds = dict(KINDS)
+        self.stale: set[tuple[str, str]] = set()  # group and version of a server that is down
         self.requests: list[tuple[str, str, dict[str, str]]] = []
         self._acts: list[tuple[str, Callable[[], None]]] = []
         self.headers: list[dict[str, str]] = []
@@ -350,6 +351,14 @@ class FakeApiServer:
             "items": [
                 {"metadata": {"name": name}, "versions": [{"version": version, "resources": rows}]}
                 for (name, version), rows in groups.items()
+            ]
+            + [
+                {
+                    "metadata": {"name": name},
+                    "versions": [{"version": version, "resources": [], "freshness": "Stale"}],
+                }
+                for name, version in self.stale
+                if not core
             ],
         }
 

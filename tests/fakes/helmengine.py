@@ -44,6 +44,9 @@ class Api:
         self.finalizing: set[str] = set()
         self.forbidden: set[str] = set()
         self.denied: set[str] = set()
+        self.ending: set[str] = set()
+        self.accountless: set[str] = set()
+        self.pruned: dict[str, Json] = {}
         self.writers: dict[str, tuple[str, str]] = {}
         self.version = 100
 
@@ -70,14 +73,29 @@ class Api:
             wrote: Json = {"f:data": {"f:release": {}}}
             entry = {"manager": manager, "time": time, "fieldsV1": wrote}
             return {"metadata": {"name": name, "managedFields": [entry]}}
-        if gvk.kind != "ServiceAccount" and name not in self.finalizing:
+        if name in self.pruned:
+            return self.pruned[name]
+        missing = name in self.accountless
+        if missing or (gvk.kind != "ServiceAccount" and name not in self.finalizing):
             raise NotFoundError(f"{gvk.kind} {name}")
         return {"metadata": {"name": name, "namespace": namespace}}
 
+    async def list(self, gvk: Any, *, field_selector: str) -> list[Json]:
+        """Return a namespace."""
+        assert gvk.kind == "Namespace"
+        name = field_selector.removeprefix("metadata.name=")
+        metadata = {"name": name, **({"deletionTimestamp": now()} if name in self.ending else {})}
+        return [{"metadata": metadata}]
+
     async def delete(
-        self, gvk: Any, name: str, namespace: str = "", *, dry_run: bool = False
+        self, gvk: Any, name: str, namespace: str = "", *, dry_run: bool = False, uid: str = ""
     ) -> Json:
         """Refuse to delete some objects, as an admission webhook does."""
+        if uid:
+            if name in self.denied:
+                raise ForbiddenError(f"{gvk.kind} {name} is forbidden")
+            self.requests.append(f"prune {gvk.kind} {namespace}/{name}")
+            return self.pruned.pop(name) and {}
         assert dry_run, "Helm deletes objects"
         self.requests.append(f"rehearse {gvk.kind} {namespace}/{name}")
         if name in self.denied:

@@ -10,7 +10,7 @@ not.
 """
 
 import contextlib
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
@@ -23,6 +23,7 @@ from toolkit.kube import client, errors
 from toolkit.objects import Json, ObjectRef, dig
 
 Fate = Literal["deleted", "terminating", "gone", "protected", "released"]
+Stays = Callable[[Json], bool]
 Policy = Literal["MirrorPrune", "Delete", "WaitForTermination", "Orphan"]
 
 
@@ -63,17 +64,19 @@ class Pruned:
         return "\n".join(str(failure) for _, failure in self.failed)
 
 
-async def prune(
+async def prune(  # noqa: PLR0913 - the options of a deletion
     api: client.Client,
     refs: Iterable[ObjectRef],
     *,
     owner: Owner,
     find: Find = unseen,
+    stays: Stays | None = None,
     concurrency: int = 8,
 ) -> Pruned:
     """Delete these objects of ``owner``; a failure does not stop the deletion of others.
 
-    ``find`` returns an object from the watches; other objects are read from the server.
+    ``find`` returns an object from the watches; other objects are read from the server. Objects
+    for which ``stays`` is true are protected; with it, all objects are read.
 
     Raises:
         ApiError: the server cannot be reached.
@@ -82,7 +85,7 @@ async def prune(
     held: dict[ObjectRef, tuple[str, ...]] = {}
 
     async def one(ref: ObjectRef) -> Fate:
-        fate, left = await _delete(api, ref, owner, find(ref))
+        fate, left = await _delete(api, ref, owner, None if stays else find(ref), stays)
         if dig(left, "metadata", "deletionTimestamp"):
             held[ref] = _finalizers(left)
         return fate
@@ -136,7 +139,7 @@ def deletes(policy: str, *, prunes: bool) -> bool:
 
 
 async def _delete(
-    api: client.Client, ref: ObjectRef, owner: Owner, seen: Live | None
+    api: client.Client, ref: ObjectRef, owner: Owner, seen: Live | None, stays: Stays | None
 ) -> tuple[Fate, Json]:
     """Return the result for one object, and the object if it still exists."""
     try:
@@ -152,17 +155,19 @@ async def _delete(
                     shown.gvk, ref.name, ref.namespace, uid=uid, version=version
                 )
                 return "deleted", left
-        return await _judge(api, shown, owner)
+        return await _judge(api, shown, owner, stays)
     except errors.NotFoundError:
         return "gone", {}
 
 
-async def _judge(api: client.Client, ref: ObjectRef, owner: Owner) -> tuple[Fate, Json]:
+async def _judge(
+    api: client.Client, ref: ObjectRef, owner: Owner, stays: Stays | None
+) -> tuple[Fate, Json]:
     """Read an object, and delete it if it is the owner's and does not forbid that."""
     live = await api.get(ref.gvk, ref.name, ref.namespace)
     if not owner.owns(live):
         return "released", {}
-    if not ownership.prunable(live, owner):
+    if not ownership.prunable(live, owner) or (stays and stays(live)):
         return "protected", {}
     if dig(live, "metadata", "deletionTimestamp"):
         return "terminating", live

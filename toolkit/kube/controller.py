@@ -375,7 +375,9 @@ class Controller(Generic[T]):
             return None
         if judged.plan == "backoff":
             return self._queue.retry(rec.key)
-        self._queue.forget(rec.key)
+        if judged.ready != "Unknown":
+            # An attempt that is still in progress may fail like those before.
+            self._queue.forget(rec.key)
         if judged.plan == "none":
             return None
         spread = self._options.interval_jitter if judged.plan == "interval" else 0.0

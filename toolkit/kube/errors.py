@@ -8,6 +8,7 @@
     ├── ForbiddenError          403
     ├── NotFoundError           404
     ├── NoMatchError            the kind is not served (its CRD is not installed)
+    ├── StaleDiscoveryError     503, an aggregated API server does not tell which kinds it serves
     ├── ConflictError           409, resourceVersion or field-manager conflict
     ├── AlreadyExistsError      409, reason AlreadyExists
     ├── GoneError               410, the resourceVersion is no longer known
@@ -94,6 +95,15 @@ class NoMatchError(ApiError):
     """Discovery has no such kind."""
 
     default_status = 404
+
+
+class StaleDiscoveryError(ApiError):
+    """The server that may serve a kind does not answer, so it is not known whether the kind exists.
+
+    It must not be taken for a ``NoMatchError``: what is of that kind is still there.
+    """
+
+    default_status = 503
 
 
 class ConflictError(ApiError):

@@ -3,6 +3,9 @@
 Two requests (``/api`` and ``/apis``) fill it for all groups (KEP-3352). A lookup of an unknown kind
 refreshes it, at most once in a few seconds, because CRDs are created and deleted. It has no
 schemas.
+
+A version is stale while its aggregated API server does not answer. Its kinds may be missing then,
+which does not mean that they are gone.
 """
 
 import asyncio
@@ -68,6 +71,7 @@ class RestMapper:
     def __init__(self, fetch: Callable[[str], Awaitable[Json]]) -> None:
         self._fetch = fetch
         self._resources: Mapping[GroupVersionKind, Resource] = {}
+        self._stale: frozenset[tuple[str, str]] = frozenset()
         self._refreshed = float("-inf")
         self._lock = asyncio.Lock()
 
@@ -77,11 +81,18 @@ class RestMapper:
         Raises:
             NoMatchError: the server does not serve the kind (after a new request, which is
                 rate-limited).
+            StaleDiscoveryError: it is not known whether the kind is served.
         """
         found = self._resources.get(gvk)
         if found is None:
             await self._refresh(gvk)
             found = self._resources.get(gvk)
+        if found is None and (gvk.group, gvk.version) in self._stale:
+            raise errors.StaleDiscoveryError(
+                f"whether kind {gvk.kind!r} is served in {gvk.api_version!r} is not known, because"
+                f" its API server does not answer: look at APIService '{gvk.version}.{gvk.group}'",
+                api_reason="ServiceUnavailable",
+            )
         if found is None:
             raise errors.NoMatchError(f"no matches for kind {gvk.kind!r} in {gvk.api_version!r}")
         return found
@@ -99,6 +110,7 @@ class RestMapper:
                 return
             core, groups = await asyncio.gather(self._fetch("/api"), self._fetch("/apis"))
             self._resources = _by_kind(core, groups)
+            self._stale = frozenset(_stale(groups))
             self._refreshed = now
 
 
@@ -107,6 +119,13 @@ def _by_kind(*documents: Json) -> Mapping[GroupVersionKind, Resource]:
         return {resource.gvk: resource for doc in documents for resource in _resources(doc)}
     except (LookupError, TypeError, AttributeError) as exc:
         raise errors.ApiError("the server sent something that is not a discovery document") from exc
+
+
+def _stale(discovery: Json) -> Iterator[tuple[str, str]]:
+    for group in discovery.get("items") or ():
+        for version in group.get("versions") or ():
+            if version.get("freshness") == "Stale":
+                yield dig(group, "metadata", "name", default=""), version["version"]
 
 
 def _resources(discovery: Json) -> Iterator[Resource]:

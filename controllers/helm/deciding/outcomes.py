@@ -5,11 +5,12 @@ them.
 """
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from enum import Enum
 from types import MappingProxyType
 from typing import Final, Literal, TypeAlias
 
+from controllers.applying import denials
 from controllers.helm.deciding import policies
 from crds.helm import HelmRelease
 from crds.helm_status import Snapshot
@@ -212,6 +213,17 @@ def told(happening: Happening, **words: str) -> Told:
         message=row.text.format(**given),
         event=row.event,
     )
+
+
+def explained(found: Told) -> Told:
+    """Return a failure with the reason AccessDenied and the remedy if RBAC is its cause.
+
+    Objects that drifted keep their reason, because only some of them may be unreadable.
+    """
+    if found.event != "error" or not denials.denied(found.message):
+        return found
+    reason = found.reason if found.status == "True" else denials.REASON
+    return replace(found, reason=reason, message=denials.explained(found.message))
 
 
 def tests_told(snapshot: Snapshot) -> str:

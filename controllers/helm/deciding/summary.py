@@ -23,7 +23,9 @@ def ready(obj: HelmRelease, conditions: Sequence[Condition]) -> Ready | None:
 
     Only conditions of the newest generation count. Remediated comes before TestSuccess, unless the
     spec ignores test failures, and both come before Released. Even after a successful remediation
-    Ready is False, because the release is not as desired; the message goes on with the cause.
+    Ready is False, because the release is not as desired: reason and message are those of what
+    failed, and the message goes on with the remediation. If the remediation failed as well, it
+    comes first.
     """
     counts_tests = policies.tests(obj) and not policies.ignores_tests(obj)
     order = (REMEDIATED, *((TESTED,) if counts_tests else ()), RELEASED)
@@ -37,8 +39,10 @@ def ready(obj: HelmRelease, conditions: Sequence[Condition]) -> Ready | None:
     )
     if chosen.type != REMEDIATED:
         return Ready(status=chosen.status, reason=chosen.reason, message=chosen.message)
-    message = "\n".join([chosen.message, *(each.message for each in found if _is_cause(each))])
-    return Ready(status="False", reason=chosen.reason, message=message)
+    causes = [each for each in found if _is_cause(each)]
+    told = [*causes, chosen] if chosen.status == "True" else [chosen, *causes]
+    message = "\n".join(each.message for each in told)
+    return Ready(status="False", reason=told[0].reason, message=message)
 
 
 def _is_cause(condition: Condition) -> bool:

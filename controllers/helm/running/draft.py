@@ -69,7 +69,7 @@ class Draft:
         ``log`` are lines of Helm's log to append to the event. A failure that the condition already
         tells is an attempt that ended like the one before, and sends no event again.
         """
-        told = outcomes.told(happening, **words)
+        told = outcomes.explained(outcomes.told(happening, **words))
         before = self.condition(told.condition)
         repeated = before is not None and (before.status, before.reason, before.message) == (
             told.status,

@@ -5,22 +5,20 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Final
 
-import msgspec
-
-from controllers.applying import homes
+from controllers.applying import homes, namespaces
 from controllers.applying.clusters import Cluster
 from controllers.helm.deciding import orders, outcomes, policies, snapshots
 from controllers.helm.deciding.decisions import Action
 from controllers.helm.deciding.outcomes import Happening
 from controllers.helm.owners import Owners
+from controllers.helm.running import unrecorded
 from controllers.helm.running.draft import Draft
 from controllers.helm.running.engine import Engine, Target, Traces
 from controllers.helm.running.work import metadata_of, words
-from crds.helm_status import HelmReleaseStatus, Snapshot
-from toolkit import inventory
+from crds.helm_status import Snapshot
 from toolkit.apply import bounded, scope
 from toolkit.apply.changes import Known
-from toolkit.errors import StalledError, Told, TransientError
+from toolkit.errors import Told, TransientError
 from toolkit.helm.actions import Order, Outcome
 from toolkit.kube.client import Client
 from toolkit.kube.errors import ForbiddenError, NotFoundError
@@ -31,6 +29,8 @@ _NOT_FOUND: Final = "ReleaseNotFound"
 _ALREADY: Final = "is already deleted"
 _DENIED: Final = "denied the request"
 """In the message of the API server about a refusal by an admission webhook or policy."""
+_TERMINATING: Final = "because it is being terminated"
+"""In the message of the API server about a new object in a namespace that is being deleted."""
 _PARALLEL: Final = 8
 
 
@@ -81,8 +81,11 @@ class Uninstaller:
             storage_namespace=draft.obj.status.storage_namespace,
         )
         try:
-            outcome = await self.engine.perform(released, order, traces)
+            outcome = await self._performed(released, order, traces)
         except EngineError as error:
+            if error.code == _NOT_FOUND:
+                draft.tell(Happening.UNINSTALL_NOT_FOUND, words(latest))
+                return await self._unrecorded(draft, released, cluster, latest)
             if not _is_done(draft, error, latest):
                 _failed(draft, error, latest)
             return ()
@@ -92,6 +95,30 @@ class Uninstaller:
             draft.keep(snapshots.updated(draft.obj.status.history, each, action="uninstall"))
         draft.tell(Happening.UNINSTALLED, words(latest), metadata=metadata_of(latest))
         return _going(draft, traces)
+
+    async def _performed(self, target: Target, order: Order, traces: Traces) -> Outcome:
+        """Uninstall; without hooks if they cannot run because their namespace is being deleted."""
+        try:
+            return await self.engine.perform(target, order, traces)
+        except EngineError as error:
+            if _TERMINATING not in str(error):
+                raise
+        hookless = replace(order, options={**order.options, "disableHooks": True})
+        return await self.engine.perform(target, hookless, traces)
+
+    async def _unrecorded(
+        self, draft: Draft, target: Target, cluster: Cluster, latest: Snapshot
+    ) -> tuple[ObjectRef, ...]:
+        """Delete the objects of a release whose records went with their namespace.
+
+        A user who has deleted the records alone, or uninstalled the release, keeps what is left.
+        """
+        if not await namespaces.ending(cluster.client, target.storage_namespace):
+            return ()
+        pruned = await unrecorded.delete(draft, target, latest)
+        if pruned.failed:
+            raise UninstallError(pruned.message)
+        return (*pruned.deleted, *pruned.terminating)
 
 
 async def require_allowed(client: Client, objects: Sequence[ObjectRef], *, why: str) -> None:
@@ -120,19 +147,6 @@ async def require_allowed(client: Client, objects: Sequence[ObjectRef], *, why: 
                 f" the chart that the source holds now: {result}",
                 reason=UninstallError.default_reason,
             ) from result
-
-
-def listed(status: HelmReleaseStatus) -> tuple[ObjectRef, ...]:
-    """Return the objects in ``status.inventory``.
-
-    After the uninstallation these are the objects that are still being deleted. Entries that cannot
-    be decoded are ignored, so that they do not block the deletion of the HelmRelease.
-    """
-    found = status.inventory
-    try:
-        return inventory.decode(msgspec.to_builtins(found.entries) if found else ())
-    except StalledError:
-        return ()
 
 
 def seen(cluster: Cluster, owner: ObjectKey) -> Json:
@@ -165,9 +179,6 @@ def _going(draft: Draft, traces: Traces) -> tuple[ObjectRef, ...]:
 
 def _is_done(draft: Draft, error: EngineError, latest: Snapshot) -> bool:
     """Tell whether the release was already uninstalled, and report it."""
-    if error.code == _NOT_FOUND:
-        draft.tell(Happening.UNINSTALL_NOT_FOUND, words(latest))
-        return True
     keeps = draft.obj.spec.uninstall is not None and draft.obj.spec.uninstall.keep_history
     if keeps and _ALREADY in str(error):
         draft.tell(Happening.UNINSTALLED_BEFORE, words(latest))

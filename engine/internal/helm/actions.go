@@ -48,7 +48,7 @@ func installing(r *run) *action.Install {
 }
 
 func install(r *run) error {
-	chart, err := r.prepared()
+	chart, err := r.prepared("install")
 	if err != nil {
 		return err
 	}
@@ -129,7 +129,7 @@ func (r *run) dryRun(chart *chartv2.Chart) (release.Releaser, error) {
 }
 
 func upgrade(r *run) error {
-	chart, err := r.prepared()
+	chart, err := r.prepared("upgrade")
 	if err != nil {
 		return err
 	}

@@ -1,6 +1,7 @@
 package helm
 
 import (
+	"errors"
 	"net/http"
 	"sync"
 
@@ -61,6 +62,9 @@ func enter(name string, transport http.RoundTripper) (*cluster, error) {
 }
 
 // fill asks for the capabilities of the API server unless they are known.
+//
+// A version whose server does not answer is served: templates that ask for it must not leave out
+// objects, which an upgrade would then delete. Which kinds it has is asked again in the next action.
 func (c *cluster) fill() (*common.Capabilities, error) {
 	if c.capabilities != nil {
 		return c.capabilities.Copy(), nil
@@ -70,15 +74,34 @@ func (c *cluster) fill() (*common.Capabilities, error) {
 		return nil, err
 	}
 	served, err := action.GetVersionSet(c.discovery)
-	if err != nil && !discovery.IsGroupDiscoveryFailedError(err) {
+	if err != nil {
 		return nil, err
 	}
-	c.capabilities = &common.Capabilities{
+	silent := c.silent()
+	for each := range silent {
+		served = append(served, each.String())
+	}
+	found := &common.Capabilities{
 		APIVersions: served,
 		KubeVersion: common.KubeVersion{Version: version.GitVersion, Major: version.Major, Minor: version.Minor},
 		HelmVersion: common.DefaultCapabilities.HelmVersion,
 	}
-	return c.capabilities.Copy(), nil
+	if len(silent) > 0 {
+		c.discovery.Invalidate()
+	} else {
+		c.capabilities = found
+	}
+	return found.Copy(), nil
+}
+
+// silent are the versions whose server, an aggregated one, did not answer.
+func (c *cluster) silent() map[schema.GroupVersion]error {
+	_, _, err := c.discovery.ServerGroupsAndResources()
+	var failed *discovery.ErrGroupDiscoveryFailed
+	if errors.As(err, &failed) {
+		return failed.Groups
+	}
+	return nil
 }
 
 // forget asks the API server again for what it serves.

@@ -41,7 +41,7 @@ func (r *run) define(chart *chartv2.Chart) error {
 			err = r.applyDefinitions(&changed, found, policy)
 		}
 		if err != nil {
-			return fmt.Errorf("failed to apply CustomResourceDefinition from %s: %w", definition.Filename, err)
+			return fmt.Errorf("failed to apply CustomResourceDefinition from %s, as spec.%s.crds (%s) says: %w", definition.Filename, r.releasing, policy, err)
 		}
 	}
 	if len(changed) == 0 {

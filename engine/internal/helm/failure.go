@@ -36,7 +36,7 @@ var kinds = []struct {
 	}},
 	{"SchemaViolation", says("values don't meet the specifications of the schema", "values.schema.json of chart ")},
 	{"TemplateFailed", func(err error) bool { file, _ := position(err.Error()); return file != "" }},
-	{"CRDMissing", missesKind},
+	{crdMissing, missesKind},
 	{"Immutable", says("field is immutable", "may not change once set")},
 	{recordsForbidden, func(err error) bool { return apierrors.IsForbidden(err) && says(ofRecords)(err) }},
 	{"Forbidden", func(err error) bool { return apierrors.IsForbidden(err) || says(" is forbidden: ")(err) }},
@@ -50,6 +50,7 @@ var kinds = []struct {
 }
 
 const (
+	crdMissing       = "CRDMissing"
 	recordTooLarge   = "RecordTooLarge"
 	recordsForbidden = "RecordsForbidden"
 	ofRecords        = "the records of the release in Helm's storage: "
@@ -114,11 +115,18 @@ func (r *run) explain(err error) error {
 	if len(failure.Message) > maxMessage {
 		failure.Message = strings.ToValidUTF8(failure.Message[:maxMessage], "") + "…"
 	}
-	if remedy := remedies[failure.Code]; remedy != "" {
+	if remedy := r.remedy(failure.Code); remedy != "" {
 		failure.Message += ": " + remedy
 	}
 	failure.Detail, _ = json.Marshal(detail)
 	return failure
+}
+
+func (r *run) remedy(code string) string {
+	if code == crdMissing && r.releasing != "" && r.Options.CRDs != create && r.Options.CRDs != createReplace {
+		return "if the chart defines the kind in its directory crds, set spec." + r.releasing + ".crds to Create or CreateReplace"
+	}
+	return remedies[code]
 }
 
 // maxMessage bounds what is told of a failure; a template may fail with its whole text.

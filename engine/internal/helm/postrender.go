@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"strings"
 
 	"helm.sh/helm/v4/pkg/action"
 	"helm.sh/helm/v4/pkg/postrenderer"
@@ -46,11 +47,21 @@ func (p postRenderer) Run(rendered *bytes.Buffer) (*bytes.Buffer, error) {
 			break // kustomize refuses to build nothing
 		}
 		if text, err = kustomize.Render(p.ctx, text, p.options.PostRenderers[i]); err != nil {
-			return nil, fmt.Errorf("postRenderers[%d]: %w", i, err)
+			return nil, fmt.Errorf("spec.postRenderers[%d]: %w%s", i, err, p.options.apart(err))
 		}
 	}
 	text, err = p.options.CommonMetadata.mark(text)
 	return bytes.NewBuffer(text), err
+}
+
+// apart returns what to do if a build has the same object twice: a chart may have a hook and an object
+// of one name, of which Helm deletes one before it creates the other.
+func (o *Options) apart(err error) string {
+	combined := o.PostRenderStrategy == "" || o.PostRenderStrategy == string(action.PostRenderStrategyCombined)
+	if !combined || !strings.Contains(err.Error(), "already registered id") {
+		return ""
+	}
+	return ": if the other one is a hook, set spec.postRenderStrategy to separate or nohooks"
 }
 
 // mark adds the metadata to every object of a manifest.

@@ -31,13 +31,14 @@ const maxChart = 64 << 20
 // run is one action on its way.
 type run struct {
 	*Request
-	ctx     context.Context
-	config  *action.Configuration
-	cluster *cluster
-	kube    *client
-	secrets corev1.SecretInterface // where the records are
-	journal *journal
-	log     *journalist
+	ctx       context.Context
+	config    *action.Configuration
+	cluster   *cluster
+	kube      *client
+	secrets   corev1.SecretInterface // where the records are
+	journal   *journal
+	log       *journalist
+	releasing string // install or upgrade, if the action is one of them
 	// unchecked is what the values were not validated by
 	unchecked []string
 }
@@ -124,8 +125,10 @@ func (r *run) prepare(keeping context.Context, session *parent.Session) error {
 
 func (r *run) waiting() []kube.WaitOption { return []kube.WaitOption{kube.WithWaitContext(r.ctx)} }
 
-// prepared reads the chart, applies its definitions, and asks for what the API server serves.
-func (r *run) prepared() (*chartv2.Chart, error) {
+// prepared reads the chart, applies its definitions, and asks for what the API server serves. The
+// action is "install" or "upgrade".
+func (r *run) prepared(action string) (*chartv2.Chart, error) {
+	r.releasing = action
 	chart, err := read(r.Request)
 	if err != nil {
 		return nil, err

@@ -2,7 +2,7 @@ package helm
 
 import (
 	"bytes"
-	"errors"
+	"cmp"
 	"fmt"
 	"io"
 	"log/slog"
@@ -58,12 +58,15 @@ func (c *client) build(reader io.Reader) (kube.ResourceList, error) {
 	}
 	over := c.past != nil && c.past(string(text))
 	found, err := c.Client.Build(bytes.NewReader(text), false)
-	if err == nil || !over || !missesKind(err) {
+	if err == nil || !missesKind(err) {
 		return found, err
+	}
+	if !over {
+		return found, cmp.Or(c.cluster.answers(string(text)), err)
 	}
 	served, failure := c.cluster.served(string(text))
 	if failure != nil {
-		return found, errors.Join(err, failure)
+		return found, failure
 	}
 	return c.Client.Build(strings.NewReader(served), false)
 }
@@ -82,7 +85,7 @@ func (c *cluster) served(manifest string) (string, error) {
 				case failure == nil:
 					each.SetAPIVersion(other.GroupVersionKind.GroupVersion().String())
 				case c.mayServe(kind.GroupVersion()):
-					return "", fmt.Errorf("whether kind %s of %s is served cannot be told now", kind.Kind, kind.GroupVersion())
+					return "", unknown(kind)
 				default:
 					slog.Warn("object is gone with the definition of its kind", "kind", kind.Kind, "group", kind.Group, "name", each.GetName())
 					continue
@@ -96,6 +99,25 @@ func (c *cluster) served(manifest string) (string, error) {
 		}
 	}
 	return text.String(), nil
+}
+
+// answers returns an error if a kind of a manifest is missing only because its server does not answer.
+func (c *cluster) answers(manifest string) error {
+	for _, document := range documents(manifest) {
+		for _, each := range flattened(document) {
+			kind := each.GroupVersionKind()
+			_, err := c.mapper.RESTMapping(kind.GroupKind(), kind.Version)
+			if meta.IsNoMatchError(err) && c.mayServe(kind.GroupVersion()) {
+				return unknown(kind)
+			}
+		}
+	}
+	return nil
+}
+
+func unknown(kind schema.GroupVersionKind) error {
+	return fmt.Errorf("whether kind %q is served in %q is not known, because its API server does not answer: look at APIService '%s.%s'",
+		kind.Kind, kind.GroupVersion(), kind.Version, kind.Group)
 }
 
 // mayServe tells whether the API server may serve a kind of this version that the mapper does not know.

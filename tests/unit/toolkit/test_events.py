@@ -385,6 +385,43 @@ def test_an_api_server_that_refuses_an_event_does_not_stop_the_next() -> None:
     assert written["message"] == "second"
 
 
+ENDING = json.dumps(
+    {
+        "kind": "Status",
+        "code": 403,
+        "reason": "Forbidden",
+        "message": "unable to create new content in namespace team because it is being terminated",
+        "details": {"causes": [{"reason": "NamespaceTerminating", "message": "team"}]},
+    }
+)
+
+
+def test_an_error_in_a_namespace_that_is_deleted_is_told_about_the_namespace() -> None:
+    server = FakeApiServer()
+    server.fail("POST", "namespaces/team/events", 403, text=ENDING)
+
+    async def scenario(recorder: Recorder) -> None:
+        recorder.emit(event("objects stay", severity="error"))
+        recorder.emit(event("objects stay", severity="error"))
+
+    (written,) = record(scenario, server=server)
+
+    assert written["metadata"]["namespace"] == "default"
+    assert written["involvedObject"] == {"apiVersion": "v1", "kind": "Namespace", "name": "team"}
+    assert written["message"] == "GitRepository/team/a: objects stay"
+    assert written["count"] == 2
+
+
+def test_news_in_a_namespace_that_is_deleted_is_dropped() -> None:
+    server = FakeApiServer()
+    server.fail("POST", "namespaces/team/events", 403, text=ENDING)
+
+    async def scenario(recorder: Recorder) -> None:
+        recorder.emit(event("fetched"))
+
+    assert record(scenario, server=server) == []
+
+
 def test_what_is_queued_at_the_end_is_still_sent() -> None:
     async def scenario(recorder: Recorder) -> None:
         for number in range(20):

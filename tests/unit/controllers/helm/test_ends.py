@@ -3,6 +3,7 @@
 from pathlib import Path
 
 import msgspec
+import pytest
 
 from crds.helm import HelmRelease
 from tests.fakes.helmengine import Failure
@@ -170,6 +171,115 @@ async def test_release_that_is_gone_already_does_not_hold_the_object(tmp_path: P
     world.helm.releases.clear()
 
     assert await world.delete() is None
+
+
+async def without_records(tmp_path: Path, **notes: str) -> World:
+    """Return an installed release whose namespace and records are being deleted."""
+    world = await installed(tmp_path)
+    group = "helm.toolkit.fluxcd.io"
+    marks = {"meta.helm.sh/release-name": "app", "meta.helm.sh/release-namespace": "team"}
+    world.api.pruned["web"] = {
+        "apiVersion": "apps/v1",
+        "kind": "Deployment",
+        "metadata": {
+            "name": "web",
+            "namespace": "team",
+            "uid": "1",
+            "labels": {f"{group}/name": "app", f"{group}/namespace": "team"},
+            "annotations": marks | notes,
+        },
+    }
+    world.helm.releases.clear()
+    world.api.ending.add("team")
+    return world
+
+
+async def test_objects_are_deleted_if_the_records_went_with_their_namespace(tmp_path: Path) -> None:
+    world = await without_records(tmp_path)
+
+    assert await world.delete() is None
+    assert "prune Deployment team/web" in world.api.requests
+    assert "info UninstallSucceeded: Deployment/team/web deleted" in world.told
+
+
+@pytest.mark.parametrize(
+    "notes",
+    [
+        {"helm.sh/resource-policy": "keep"},
+        {"meta.helm.sh/release-name": "other"},
+        {"meta.helm.sh/release-namespace": "other"},
+    ],
+)
+async def test_objects_that_the_release_would_not_delete_stay(
+    tmp_path: Path, notes: dict[str, str]
+) -> None:
+    world = await without_records(tmp_path, **notes)
+
+    assert await world.delete() is None
+    assert "web" in world.api.pruned
+
+
+async def test_objects_stay_if_only_the_records_are_gone(tmp_path: Path) -> None:
+    world = await without_records(tmp_path)
+    world.api.ending.clear()
+
+    assert await world.delete() is None
+    assert "web" in world.api.pruned
+
+
+async def test_objects_of_a_release_that_never_succeeded_stay(tmp_path: Path) -> None:
+    world = await without_records(tmp_path)
+    status = msgspec.structs.replace(world.obj.status, last_applied_revision="")
+    world.obj = msgspec.structs.replace(world.obj, status=status)
+
+    assert await world.delete() is None
+    assert "web" in world.api.pruned
+
+
+async def test_account_that_went_with_its_namespace_is_tried_once_more(tmp_path: Path) -> None:
+    world = await without_records(tmp_path)
+    world.spec(serviceAccountName="deployer")
+    world.api.accountless.add("deployer")
+    world.helm.failures["uninstall"] = Failure("secrets is forbidden", recorded=False)
+
+    assert await world.delete() is None
+    assert "prune Deployment team/web" in world.api.requests
+
+
+async def test_objects_that_the_lost_account_may_not_delete_are_told(tmp_path: Path) -> None:
+    world = await without_records(tmp_path)
+    world.spec(serviceAccountName="deployer")
+    world.api.accountless.add("deployer")
+    world.api.denied.add("web")
+    world.helm.failures["uninstall"] = Failure("secrets is forbidden", recorded=False)
+
+    assert await world.delete() is None
+    (told,) = [each.message for each in world.events if each.reason == "PruneFailed"]
+    assert told.startswith("the applied objects stay: Deployment/team/web delete failed")
+    assert told.endswith("delete them by hand if they are not needed: Deployment/team/web")
+
+
+async def test_account_that_is_gone_alone_leaves_the_objects(tmp_path: Path) -> None:
+    world = await without_records(tmp_path)
+    world.spec(serviceAccountName="deployer")
+    world.api.accountless.add("deployer")
+    world.api.ending.clear()
+
+    assert await world.delete() is None
+    assert world.helm.done == []
+    assert "PruneFailed" in [each.reason for each in world.events]
+
+
+async def test_hooks_that_cannot_run_in_a_namespace_that_ends_do_not_hold_the_object(
+    tmp_path: Path,
+) -> None:
+    world = await installed(tmp_path)
+    ends = "unable to create new content in namespace team because it is being terminated"
+    world.helm.failures["uninstall"] = Failure(ends, recorded=False)
+
+    await world.delete()
+
+    assert [each.options.get("disableHooks") for each in world.helm.orders[-2:]] == [None, True]
 
 
 async def test_uninstallation_that_fails_as_before_is_told_once(tmp_path: Path) -> None:

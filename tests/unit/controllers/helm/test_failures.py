@@ -10,6 +10,7 @@ from tests.fakes.helmengine import Failure
 from tests.fakes.helmworld import VERSION, World, installed
 from tests.fakes.releases import made
 from toolkit.errors import StalledError, TransientError, WaitingError
+from toolkit.objects import Json
 
 
 @pytest.fixture
@@ -52,7 +53,9 @@ async def test_failing_installation_is_uninstalled_and_tried_again(tmp_path: Pat
 
     assert isinstance(first, TransientError)
     assert world.helm.done[:2] == ["install", "uninstall"]
-    assert remediated[:2] == ("False", "UninstallSucceeded")
+    assert remediated[:2] == ("False", "InstallFailed")
+    assert remediated[2].startswith("Helm install failed for release team/app with chart")
+    assert "Helm uninstall remediation for release team/app.v1" in remediated[2]
     assert isinstance(second, StalledError)
     assert world.helm.done == ["install", "uninstall", "install"]
     assert world.condition("Stalled")[1] == "RetriesExceeded"
@@ -126,8 +129,9 @@ async def test_failing_upgrade_is_rolled_back(tmp_path: Path) -> None:
     rolled = f"Helm rollback to previous release team/app.v1 with chart shop@{VERSION} succeeded"
     assert world.condition("Remediated") == ("True", "RollbackSucceeded", rolled)
     status, reason, message = world.condition("Ready")
-    assert (status, reason) == ("False", "RollbackSucceeded")
-    assert message.startswith(f"{rolled}\nHelm upgrade failed for release team/app with chart")
+    assert (status, reason) == ("False", "UpgradeFailed")
+    assert message.startswith("Helm upgrade failed for release team/app with chart")
+    assert message.endswith(f"\n{rolled}")
     newest = world.obj.status.history[0]
     assert (newest.version, newest.action) == (3, "rollback")
 
@@ -180,16 +184,64 @@ async def test_values_that_are_corrected_are_tried_although_no_retries_are_left(
 async def test_storage_that_cannot_be_read_is_told_and_tried_again(tmp_path: Path) -> None:
     world = await installed(tmp_path)
     world.changes_storage()
-    world.helm.failures["history"] = Failure("secrets is forbidden", recorded=False)
+    world.helm.failures["history"] = Failure("no answer", recorded=False)
 
     ended = await world.run("storage")
+    world.helm.failures["history"] = Failure(FORBIDDEN, recorded=False)
+    denied = await world.run("storage")
 
     assert isinstance(ended, TransientError)
+    assert (ended.reason, str(ended)) == (
+        "StateError",
+        "Could not determine release state: no answer",
+    )
+    assert isinstance(denied, TransientError)
     assert world.condition("Ready") == (
         "False",
-        "StateError",
-        "Could not determine release state: secrets is forbidden",
+        "AccessDenied",
+        f"Could not determine release state: {REMEDY}",
     )
+
+
+FORBIDDEN = (
+    'services is forbidden: User "system:serviceaccount:team:deployer" cannot create resource'
+    ' "services" in API group "" in the namespace "team"'
+)
+REMEDY = (
+    f"{FORBIDDEN}: bind a Role in namespace 'team' with the verb 'create' on 'services' to service"
+    " account 'team/deployer'"
+)
+ROLLS_BACK: Json = {"upgrade": {"remediation": {"retries": 1}}}
+UNINSTALLS: Json = {"upgrade": {"remediation": {"retries": 1, "strategy": "uninstall"}}}
+
+
+@pytest.mark.parametrize(
+    ("failing", "spec", "condition"),
+    [
+        (("upgrade",), {}, "Released"),
+        (("test",), {"test": {"enable": True}}, "TestSuccess"),
+        (("upgrade", "rollback"), ROLLS_BACK, "Remediated"),
+        (("upgrade", "uninstall"), UNINSTALLS, "Remediated"),
+    ],
+)
+async def test_action_without_a_right_tells_which(
+    tmp_path: Path, failing: tuple[str, ...], spec: Json, condition: str
+) -> None:
+    world = await installed(tmp_path)
+    world.helm.failures |= {action: Failure(FORBIDDEN) for action in failing}
+    world.spec(values={"changed": True}, **spec)
+
+    await world.run("spec")
+    if world.condition("Ready")[0] == "Unknown":
+        world.object_is("Current")
+        await world.run("health")
+
+    told = world.condition(condition)
+    assert told[:2] == ("False", "AccessDenied")
+    assert REMEDY in told[2]
+    assert world.condition("Ready")[:2] == ("False", "AccessDenied")
+    assert REMEDY in world.condition("Ready")[2]
+    assert any(each.startswith("error AccessDenied: ") and REMEDY in each for each in world.told)
 
 
 async def test_reset_gives_new_attempts(tmp_path: Path) -> None:

@@ -198,6 +198,29 @@ def test_the_second_of_two_failures_is_told_after_a_success() -> None:
     ]
 
 
+def test_a_remediation_does_not_end_a_failure() -> None:
+    told = Duplicates(300, Clock())
+    failure = happened(severity="error", message="x", reason="InstallFailed")
+    remediation = happened(message="y", reason="UninstallSucceeded")
+
+    sent = [told.seen(each) for each in (failure, remediation) * 3]
+
+    assert sent == [False, False, True, True, True, True]
+
+
+def test_a_state_that_changes_for_ever_is_told_a_few_times() -> None:
+    clock = Clock()
+    told = Duplicates(300, clock)
+    failure, success = happened(severity="error", message="x"), happened(message="y")
+
+    sent = [not told.seen(each) for _ in range(20) for each in (failure, success)]
+    clock.now = 301
+
+    assert sum(sent) == 6
+    assert sent[:6] == [True] * 6
+    assert not told.seen(failure)
+
+
 def test_an_event_that_was_not_kept_may_come_again() -> None:
     told = Duplicates(300, Clock())
     told.seen(happened())

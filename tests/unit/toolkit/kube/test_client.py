@@ -398,6 +398,23 @@ def test_discovery_is_asked_once_and_again_for_an_unknown_kind_at_most_every_two
     assert server.count("GET", "/apis") == 2
 
 
+def test_a_kind_of_a_server_that_is_down_is_not_missing() -> None:
+    server = FakeApiServer()
+    server.stale.add(("x.io", "v1"))
+
+    async def scenario(client: Client) -> Any:
+        with pytest.raises(errors.StaleDiscoveryError, match=r"look at APIService 'v1\.x\.io'"):
+            await client.mapper.resource(GroupVersionKind("x.io", "v1", "Thing"))
+        with pytest.raises(errors.NoMatchError):
+            await client.mapper.resource(GroupVersionKind("x.io", "v2", "Thing"))
+        server.stale.clear()
+        await asyncio.sleep(3)
+        with pytest.raises(errors.NoMatchError):
+            await client.mapper.resource(GroupVersionKind("x.io", "v1", "Thing"))
+
+    ask(scenario, server)
+
+
 @pytest.mark.parametrize("name", ["../../other/configmaps/a", "..", ".", "a/status", "%2e%2e"])
 def test_a_name_never_leads_to_another_object(name: str) -> None:
     server = FakeApiServer()

@@ -2,6 +2,7 @@
 
 import asyncio
 import functools
+import itertools
 import logging
 from typing import Any
 
@@ -372,6 +373,28 @@ def test_success_starts_the_back_off_anew() -> None:
     bench = work(scenario, min_retry_delay=1.0)
 
     assert bench.times[6] - bench.times[5] == pytest.approx(1, rel=0.2)
+
+
+def test_back_off_goes_on_if_each_attempt_is_in_progress_for_a_while() -> None:
+    attempts: list[float] = []
+
+    async def script(rec: Pass) -> Outcome:
+        if "interval" in rec.triggers:
+            raise TransientError("not healthy")
+        attempts.append(asyncio.get_running_loop().time())
+        return Outcome(
+            message="checking health", reason="Progressing", ready="Unknown", requeue_after=0.1
+        )
+
+    async def scenario(bench: Bench) -> None:
+        bench.script = script
+        bench.put()
+        await bench.until(lambda: len(attempts) == 5)
+
+    work(scenario, min_retry_delay=1.0, interval_jitter=0.0)
+
+    pauses = [after - before for before, after in itertools.pairwise(attempts)]
+    assert pauses == pytest.approx([1, 2, 4, 8], rel=0.3)
 
 
 def test_a_pass_replaces_the_retry_that_was_planned() -> None:

@@ -47,21 +47,27 @@ def test_the_most_important_condition_is_told(
     assert found == Ready(status=status, reason=f"{kind}Reason", message=f"about {kind}")
 
 
-@pytest.mark.parametrize("remediated", ["True", "False"])
+@pytest.mark.parametrize(
+    ("remediated", "told"),
+    [("True", ["{cause}", "Remediated"]), ("False", ["Remediated", "{cause}"])],
+)
 @pytest.mark.parametrize(
     ("given", "cause"),
     [
-        ({"Released": "False"}, "about Released"),
-        ({"Released": "True", "TestSuccess": "False"}, "about TestSuccess"),
+        ({"Released": "False"}, "Released"),
+        ({"Released": "True", "TestSuccess": "False"}, "TestSuccess"),
     ],
 )
-def test_a_remediation_is_told_with_its_cause(given: Json, cause: str, remediated: str) -> None:
+def test_a_failure_comes_before_its_remediation_unless_that_failed(
+    given: Json, cause: str, remediated: str, told: list[str]
+) -> None:
     conditions = [condition(*each) for each in given.items()]
 
     found = ready(release(spec=TESTS), [*conditions, condition("Remediated", remediated)])
 
-    message = f"about Remediated\n{cause}"
-    assert found == Ready(status="False", reason="RemediatedReason", message=message)
+    kinds = [each.format(cause=cause) for each in told]
+    message = "\n".join(f"about {kind}" for kind in kinds)
+    assert found == Ready(status="False", reason=f"{kinds[0]}Reason", message=message)
 
 
 def test_what_an_older_generation_came_to_does_not_count() -> None:
