@@ -70,11 +70,9 @@ def require_over(
     if wrote.manager == RECORDER:
         return
     since = times.moment(wrote.time)
-    if since is None:
+    if since is None or abs(now - since) >= timedelta(seconds=timeout):
         return
     until = since + timedelta(seconds=timeout)
-    if not abs(now - since) < timedelta(seconds=timeout):
-        return
     by = f"'{wrote.manager}'" if wrote.manager else "another client"
     raise WaitingError(
         f"Helm release {release} has the status '{status}' since {_shown(since)}: {by} is working"
