@@ -58,7 +58,7 @@ class KustomizationFinalizer:
             )
             if pruned.lines:
                 rec.event("info", "ReconciliationSucceeded", "\n".join(pruned.lines))
-            homes.tell(rec, [ref for ref in pruned.protected if options.owner.retains(ref)])
+            homes.tell(rec, pruned.kept)
             if pruned.failed:
                 raise TransientError(pruned.message, reason=deleting.FAILED)
             if rec.obj.spec.deletion_policy == "WaitForTermination":
