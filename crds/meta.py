@@ -179,6 +179,11 @@ class Artifact(ApiStruct, frozen=True, kw_only=True):
 VERIFIED: Final = "source.penstock.dev/verified"
 """Artifact metadata: who signed what the artifact holds, in words; absent if nobody had to."""
 
+ORIGINS: Final = "source.penstock.dev/origins"
+"""Artifact metadata: where the content came from (``toolkit.policy.origins``). Penstock's source
+controller writes it with every artifact; an artifact of another source controller has none.
+"""
+
 _UNITS: Final = {
     "ns": 1e-9,
     "us": 1e-6,

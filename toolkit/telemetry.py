@@ -20,6 +20,13 @@ OBJECTS: Final = ObjectSeries()
 """``gotk_reconcile_*`` and ``gotk_suspend_status``, which are of single objects."""
 prom.REGISTRY.register(OBJECTS)
 
+_SECONDS: Final = (
+    *(0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.25, 0.3, 0.35, 0.4, 0.45, 0.5, 0.6, 0.7, 0.8),
+    *(0.9, 1.0, 1.25, 1.5, 1.75, 2.0, 2.5, 3.0, 3.5, 4.0, 4.5, 5.0, 6.0, 7.0, 8.0, 9.0, 10.0),
+    *(15.0, 20.0, 25.0, 30.0, 40.0, 50.0, 60.0),
+)
+"""Buckets of ``controller_runtime_reconcile_time_seconds`` (controller-runtime, ``metrics.go``)."""
+
 CONTROLLER_RECONCILES: Final = prom.Counter(
     "controller_runtime_reconcile", "Reconciliations per controller.", ("controller", "result")
 )
@@ -32,6 +39,7 @@ CONTROLLER_DURATION: Final = prom.Histogram(
     "controller_runtime_reconcile_time_seconds",
     "Duration of reconciliations per controller.",
     ("controller",),
+    buckets=_SECONDS,
 )
 CONTROLLER_WORKERS: Final = prom.Gauge(
     "controller_runtime_max_concurrent_reconciles", "Workers per controller.", ("controller",)

@@ -18,7 +18,7 @@ from toolkit.kube import rbac
 from toolkit.objects import Json
 
 if TYPE_CHECKING:
-    from cli.check import builds, cluster, fetching, files, judge, report
+    from cli.check import builds, cluster, fetching, files, judge, report, schemas
     from cli.installing import inspection
     from cli.installing.inspection import Finding
     from cli.local import workspace
@@ -32,6 +32,7 @@ else:
     files = loading.Later("cli.check.files")
     judge = loading.Later("cli.check.judge")
     report = loading.Later("cli.check.report")
+    schemas = loading.Later("cli.check.schemas")
     inspection = loading.Later("cli.installing.inspection")
     install = loading.Later("cli.stack.install")
     workspace = loading.Later("cli.local.workspace")
@@ -245,13 +246,15 @@ def check_cluster(*, fmt: str | None, **arguments: Any) -> None:
 class _Read:
     """What is to be checked, and what of a repository could not be built or is not in it.
 
-    ``shipped``: the grants that an installation begins with are assumed.
+    ``shipped``: the grants that an installation begins with are assumed. ``warnings`` are about
+    files beside the manifests.
     """
 
     subjects: Sequence[Subject]
     failures: Sequence[str] = ()
     passed_over: Sequence[str] = ()
     shipped: bool = True
+    warnings: "Sequence[judge.Finding]" = ()
 
 
 def _read(directory: Path, namespace: str, name: str) -> _Read:
@@ -277,7 +280,15 @@ def _built(directory: Path, namespace: str) -> _Read:
     partial = [str(each.ref) for each in built.subjects if each.partial]
     _note(partial, "objects have variables without a known value: only references are checked")
     _note(built.passed_over, "Kustomizations apply what is not checked here")
-    return _Read(built.subjects, built.failures, built.passed_over)
+    charts = schemas.read(directory, built.subjects)
+    elsewhere = [f"{each.ref}: the chart is in another repository" for each in charts.elsewhere]
+    _note(elsewhere, "schemas of charts are not checked for references to other hosts")
+    return _Read(
+        built.subjects,
+        built.failures,
+        (*built.passed_over, *elsewhere),
+        warnings=charts.findings,
+    )
 
 
 def _note(lines: Sequence[str], what: str) -> None:
@@ -305,7 +316,7 @@ def _finish(read: _Read, request: Request) -> None:
     findings = session.run_offline(judge.judge(policy, found))
     told = report.Report(
         checked=len(found),
-        findings=findings,
+        findings=[*findings, *read.warnings],
         grants=judge.remedy(findings),
         failures=read.failures,
         passed_over=read.passed_over,

@@ -5,6 +5,7 @@ from collections.abc import Iterator
 from typing import Final
 
 from cli.check import judge
+from cli.check import schemas as remote
 from cli.migrating.findings import Finding, Result
 from cli.migrating.request import Request
 from cli.migrating.survey import Survey
@@ -99,6 +100,30 @@ def _remedy(finding: judge.Finding) -> str:
     if finding.target is None:
         return finding.remedy
     return "use --allow-references, which grants the references that there are, or remove them"
+
+
+def schemas(request: Request) -> Iterator[Finding]:
+    """Which charts refer to schemas on other hosts, which Penstock does not ask."""
+    read = request.survey.schemas
+    for release, messages in sorted(read.told.items()):
+        for message in messages:
+            yield Finding(
+                result="warning",
+                check="schemas",
+                object=release,
+                message=message,
+                remedy=remote.REMEDY,
+            )
+    if read.unread:
+        yield Finding(
+            result="info",
+            check="schemas",
+            object=read.unread[0]
+            + (f" (and {len(read.unread) - 1} more)" if len(read.unread) > 1 else ""),
+            message="Helm's record cannot be read, so whether the chart refers to schemas on other "
+            "hosts is not checked",
+            remedy="see the condition ValuesValidated of the HelmRelease after the takeover",
+        )
 
 
 def secrets(request: Request) -> Iterator[Finding]:

@@ -20,6 +20,7 @@ CHECKS: Final[Sequence[Callable[[Request], Iterator[Finding]]]] = (
     installation.keepers,  # objects that would start them again
     fleet.versions,  # which versions are stored
     fleet.refused,  # objects that the gate would refuse, mainly for references
+    fleet.schemas,  # what of the values is not validated
     fleet.kinds,  # what Penstock does not reconcile
     installation.arguments,  # settings of Flux's controllers
     installation.networks,  # rules of the network

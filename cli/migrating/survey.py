@@ -11,6 +11,7 @@ from cli.check import cluster
 from cli.check.subjects import Subject
 from cli.installing import flux, inspection
 from cli.installing.cluster import DEPLOYMENT, NAMESPACE, listed
+from cli.migrating import releases
 from crds import KINDS
 from toolkit.kube.client import Client
 from toolkit.objects import GroupVersionKind, Json, dig, key_of
@@ -40,7 +41,8 @@ _OURS: Final = frozenset(kind.crd_name for kind in KINDS)
 class Survey:
     """The result. ``parts`` are all objects of Flux's installation, including its Deployments.
 
-    ``others`` counts objects of kinds that Penstock does not reconcile.
+    ``others`` counts objects of kinds that Penstock does not reconcile. ``schemas`` tells which
+    charts refer to schemas on other hosts.
     """
 
     namespace: str
@@ -54,6 +56,7 @@ class Survey:
     others: Counter[str]
     suitable: tuple[inspection.Finding, ...]
     ours: tuple[Json, ...]
+    schemas: releases.Read
 
 
 async def read(api: Client, namespace: str) -> Survey:
@@ -94,6 +97,7 @@ async def read(api: Client, namespace: str) -> Survey:
         others=await _others(api, definitions),
         suitable=tuple(await inspection.before(api)),
         ours=tuple(each for each in labelled if flux.is_ours(each)),
+        schemas=await releases.read(api, found.subjects),
     )
 
 
@@ -118,6 +122,7 @@ def nothing(namespace: str) -> Survey:
         others=Counter(),
         suitable=(),
         ours=(),
+        schemas=releases.Read(),
     )
 
 

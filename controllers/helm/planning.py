@@ -44,6 +44,7 @@ from toolkit.apply.changes import ApplyError
 from toolkit.apply.diff import Finding
 from toolkit.apply.options import ApplyOptions
 from toolkit.apply.ownership import Owner
+from toolkit.apply.retention import Retention
 from toolkit.errors import StalledError, TransientError, WaitingError
 from toolkit.helm import actions
 from toolkit.helm.actions import Order, Outcome
@@ -179,7 +180,7 @@ class _Asked:
     cluster: str
     run: Run
     values: Values
-    keeps: frozenset[str]
+    keeps: Retention
 
     async def base(self) -> _Base:
         """Return the release that Helm would start from (``pkg/action/upgrade.go``).
@@ -298,9 +299,7 @@ async def _found(
             options=ApplyOptions(owner=owner, manager=MANAGER, concurrency=_PARALLEL),
             inventory=tuple(map(ref_of, base)),
             secret=mask.holds,
-            deletes=lambda live: (
-                not (manifests.stays(live, asked.obj) or owner.retains(ref_of(live)))
-            ),
+            deletes=lambda live: not manifests.stays(live, asked.obj),
         )
     except ApplyError as error:
         told = await asyncio.to_thread(mask.text, str(error))

@@ -59,7 +59,7 @@ class KustomizationFinalizer:
             )
             if pruned.lines:
                 rec.event("info", "ReconciliationSucceeded", "\n".join(pruned.lines))
-            homes.tell(rec, [ref for ref in pruned.protected if options.owner.retains(ref)])
+            homes.tell(rec, pruned.kept)
             if pruned.failed and not way.last:
                 raise TransientError(pruned.message, reason=deleting.FAILED)
             if way.last:

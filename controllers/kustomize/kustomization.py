@@ -269,7 +269,7 @@ class KustomizationReconciler:
         reporting.report_held(rec, pruned)
         homes.report(
             rec,
-            [ref for ref in pruned.protected if options.owner.retains(ref)],
+            pruned.kept,
             [ref for ref in changes.skipped if options.owner.retains(ref)],
         )
         kinds = {ref.gvk for ref in (*changes.refs, *(ref for ref, _ in pruned.held))}

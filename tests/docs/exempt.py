@@ -23,7 +23,6 @@ EXEMPT: Final[Mapping[str, str]] = MappingProxyType(
         "controllers/applying/deleting.py": "reads deletionTimestamp, which the API server sets",
         "controllers/applying/redaction.py": "a pattern of escaped values",
         "controllers/components.py": _FIXED,
-        "controllers/helm/deciding/locks.py": "reads times that the API server and Helm set",
         "controllers/helm/running/engine.py": _FIXED,
         "controllers/kustomize/carriers.py": _OURS,
         "controllers/kustomize/decryption.py": _FIXED,

@@ -23,7 +23,7 @@ from crds.image import ImageRepository
 from crds.meta import Artifact, parse_duration
 from tests.fuzz import hostile
 from tests.fuzz.reader import Row, each, text, texts
-from toolkit import inventory, objects
+from toolkit import inventory, objects, times
 from toolkit.apply import clock
 from toolkit.apply.selector import Selector
 from toolkit.artifact import belonging, ranges
@@ -35,7 +35,7 @@ from toolkit.decrypt.kms import logins
 from toolkit.errors import PenstockError
 from toolkit.kube import config, remote
 from toolkit.notification import demands
-from toolkit.policy import claims, imagereference, provenance, urls
+from toolkit.policy import claims, imagereference, urls
 from toolkit.release import record
 from toolkit.remote import addresses, dialling, semver
 from toolkit.remote.cloud import awskeys, services
@@ -91,9 +91,9 @@ def _timed(data: bytes) -> object:
         observed._time(stamp),
         patience.retry_after(stamp),
         proofs.left(artifact, _NOW),
-        provenance._time(stamp),
         ranges._date(stamp),
         shown.moment(stamp),
+        times.moment(stamp),
     )
 
 
@@ -303,13 +303,12 @@ ROWS: Final[tuple[Row, ...]] = (
             "controllers/image/imagerepository.py time",
             "controllers/notification/events/event.py time",
             "controllers/source/proofs.py time",
-            "toolkit/apply/clock.py time",
             "toolkit/artifact/ranges.py time",
-            "toolkit/policy/provenance.py time",
             "toolkit/remote/cloud/services.py time",
             "toolkit/remote/http/patience.py time",
             "toolkit/remote/objectstore/credentials.py time",
             "toolkit/remote/objectstore/dialect.py time",
+            "toolkit/times.py time",
         ),
     ),
     Row(

@@ -12,9 +12,9 @@ can write any value.
 import asyncio
 import time
 from collections.abc import Callable
-from datetime import datetime
 from typing import Final
 
+from toolkit import times
 from toolkit.kube import client, errors
 from toolkit.objects import dig
 
@@ -60,7 +60,5 @@ class ServerClock:
 
 
 def _seconds(stamp: str) -> float | None:
-    try:
-        return datetime.fromisoformat(stamp).timestamp()
-    except ValueError:
-        return None
+    moment = times.moment(stamp)
+    return moment.timestamp() if moment else None

@@ -13,10 +13,11 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Final, Literal
 
-from toolkit.apply import bounded, comparison, masking, order, ownership, scope
+from toolkit.apply import bounded, comparison, masking, order, ownership, retention, scope
 from toolkit.apply.changes import ApplyError, Failure
 from toolkit.apply.check import Checked, Examiner
 from toolkit.apply.options import ApplyOptions
+from toolkit.apply.ownership import Owner
 from toolkit.kube import client, errors
 from toolkit.objects import Json, ObjectRef, dig, gvk_of, key_of, ref_of
 
@@ -82,7 +83,7 @@ async def diff(  # noqa: PLR0913 - the inputs of a comparison
     owner = options.owner
     ours = deletes or (lambda live: owner.owns(live) and ownership.prunable(live, owner))
     gone = await bounded.each(
-        stale, lambda ref: _deletion(api, ref, ours), limit=options.concurrency
+        stale, lambda ref: _deletion(api, ref, owner, ours), limit=options.concurrency
     )
     bounded.raise_general(gone)
     return tuple(finding for finding in (*found, *gone) if isinstance(finding, Finding))
@@ -161,9 +162,11 @@ class _Examination:
 
 
 async def _deletion(
-    api: client.Client, ref: ObjectRef, ours: Callable[[Json], bool]
+    api: client.Client, ref: ObjectRef, owner: Owner, ours: Callable[[Json], bool]
 ) -> Finding | None:
     """Return the finding for an object that left the set, if it exists and is ours to delete."""
+    if owner.retains(ref):
+        return None
     try:
         live = await _live(api, ref)
     except errors.NoMatchError:
@@ -171,9 +174,11 @@ async def _deletion(
     except errors.ForbiddenError as exc:
         failure = Failure(ref=ref, step="prune", reason=exc.api_reason, message=str(exc))
         return Finding(ref=ref, fate="refused", failure=failure)
-    if live is not None and ours(live):
-        return Finding(ref=ref, fate="deleted")
-    return None
+    if live is None or not ours(live):
+        return None
+    if owner.keeps.guards(ref) and await retention.in_use(api, ref.name):
+        return None
+    return Finding(ref=ref, fate="deleted")
 
 
 async def _live(api: client.Client, ref: ObjectRef) -> Json | None:

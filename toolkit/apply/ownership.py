@@ -15,12 +15,13 @@ from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Final, Literal
 
-from toolkit.objects import Json, ObjectKey, ObjectRef, dig, gvk_of, ref_of
+from toolkit.apply.retention import NOTHING, Retention
+from toolkit.objects import Json, ObjectKey, ObjectRef, dig, gvk_of
 
 _RBAC: Final = "rbac.authorization.k8s.io"
 KUSTOMIZE_GROUP: Final = "kustomize.toolkit.fluxcd.io"
 LAST_APPLIED: Final = "kubectl.kubernetes.io/last-applied-configuration"
-_NOTHING: Final[Mapping[str, str]] = MappingProxyType({})
+_NO_MARKS: Final[Mapping[str, str]] = MappingProxyType({})
 _SERVER_SET: Final = (
     "creationTimestamp",
     "deletionGracePeriodSeconds",
@@ -39,13 +40,14 @@ Mode = Literal["override", "merge", "ifnotpresent", "ignore"]
 class Owner:
     """The object on whose behalf we apply; ``group`` prefixes its labels and marks.
 
-    It never deletes the namespaces that it ``keeps``.
+    It never deletes the namespaces that it ``keeps``, nor definitions that it guards while objects
+    of their kinds exist.
     """
 
     namespace: str
     name: str
     group: str = KUSTOMIZE_GROUP
-    keeps: frozenset[str] = frozenset()
+    keeps: Retention = NOTHING
 
     @property
     def key(self) -> ObjectKey:
@@ -59,7 +61,7 @@ class Owner:
 
     def retains(self, ref: ObjectRef) -> bool:
         """Tell whether the object is a Namespace that this owner never deletes."""
-        return ref.name in self.keeps and ref.gvk.group_kind == ("", "Namespace")
+        return self.keeps.keeps(ref)
 
     def owns(self, obj: Json) -> bool:
         """Tell whether the labels of the object name this owner."""
@@ -85,8 +87,8 @@ def own(
     obj: Json,
     owner: Owner,
     *,
-    labels: Mapping[str, str] = _NOTHING,
-    annotations: Mapping[str, str] = _NOTHING,
+    labels: Mapping[str, str] = _NO_MARKS,
+    annotations: Mapping[str, str] = _NO_MARKS,
 ) -> Json:
     """Return the object to apply: with common metadata and owner labels, without server fields.
 
@@ -126,7 +128,7 @@ def marked(obj: Json, owner: Owner, name: str, value: str) -> bool:
     """Tell whether a label or annotation ``<group>/<name>`` has this value, in any case."""
     key = f"{owner.group}/{name}"
     for place in ("annotations", "labels"):
-        found = dig(obj, "metadata", place, default=_NOTHING).get(key)
+        found = dig(obj, "metadata", place, default=_NO_MARKS).get(key)
         if found is not None and str(found).lower() == value:
             return True
     return False
@@ -143,9 +145,8 @@ def yields(obj: Json, owner: Owner) -> bool:
 
 
 def prunable(live: Json, owner: Owner) -> bool:
-    """Tell whether the object may be deleted once it has left the build."""
-    marks = hands_off(live, owner) or marked(live, owner, "prune", "disabled")
-    return not (marks or owner.retains(ref_of(live)))
+    """Tell whether the object itself allows its deletion once it has left the build."""
+    return not (hands_off(live, owner) or marked(live, owner, "prune", "disabled"))
 
 
 def _without_nulls(secret: Json) -> Json:

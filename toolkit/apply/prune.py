@@ -4,9 +4,9 @@ Objects are deleted in the reverse order of writing, by background propagation. 
 only if its live labels still name the owner and it does not forbid its deletion, and only that very
 object (uid). An object that a watch shows is deleted at the version in which it was judged: if it
 has changed since, the server refuses, and it is read and judged again. So the watches save the
-read, and no object is deleted because of an old state. An object that is protected, whose deletion
-failed, or that finalizers hold stays in the inventory. An object that another owner has taken does
-not.
+read, and no object is deleted because of an old state. An object that is protected or kept, whose
+deletion failed, or that finalizers hold stays in the inventory. An object that another owner has
+taken does not.
 """
 
 import contextlib
@@ -14,7 +14,7 @@ from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from typing import Literal
 
-from toolkit.apply import bounded, masking, order, ownership, scope
+from toolkit.apply import bounded, masking, order, ownership, retention, scope
 from toolkit.apply.changes import Change, Failure
 from toolkit.apply.check import Find, unseen
 from toolkit.apply.ownership import Owner
@@ -22,7 +22,7 @@ from toolkit.apply.projection import Live
 from toolkit.kube import client, errors
 from toolkit.objects import Json, ObjectRef, dig
 
-Fate = Literal["deleted", "terminating", "gone", "protected", "released"]
+Fate = Literal["deleted", "terminating", "gone", "protected", "kept", "released"]
 Stays = Callable[[Json], bool]
 Policy = Literal["MirrorPrune", "Delete", "WaitForTermination", "Orphan"]
 
@@ -33,7 +33,8 @@ class Pruned:
 
     - ``deleted`` existed and are now being deleted; ``terminating`` were being deleted before.
     - ``gone`` did not exist.
-    - ``protected`` have a mark that forbids their deletion, or are namespaces that the owner keeps.
+    - ``protected`` have a mark that forbids their deletion.
+    - ``kept`` are namespaces that the owner keeps, and definitions whose objects it keeps.
     - ``released`` belong to another owner.
     - ``failed`` were refused by the server.
     - ``held`` are those of ``deleted`` and ``terminating`` that still exist, with their finalizers.
@@ -43,6 +44,7 @@ class Pruned:
     terminating: tuple[ObjectRef, ...] = ()
     gone: tuple[ObjectRef, ...] = ()
     protected: tuple[ObjectRef, ...] = ()
+    kept: tuple[ObjectRef, ...] = ()
     released: tuple[ObjectRef, ...] = ()
     failed: tuple[tuple[ObjectRef, Failure], ...] = ()
     held: tuple[tuple[ObjectRef, tuple[str, ...]], ...] = ()
@@ -51,7 +53,7 @@ class Pruned:
     def survivors(self) -> tuple[ObjectRef, ...]:
         """Return the objects that stay in the inventory."""
         held = (ref for ref, _ in self.held)
-        return (*self.protected, *(ref for ref, _ in self.failed), *held)
+        return (*self.protected, *self.kept, *(ref for ref, _ in self.failed), *held)
 
     @property
     def lines(self) -> tuple[str, ...]:
@@ -99,6 +101,7 @@ async def prune(  # noqa: PLR0913 - the options of a deletion
         terminating=_with(fates, "terminating"),
         gone=_with(fates, "gone"),
         protected=_with(fates, "protected"),
+        kept=_with(fates, "kept"),
         released=_with(fates, "released"),
         failed=tuple(
             (ref, masking.failure(_named(ref), fate, step="delete"))
@@ -147,7 +150,8 @@ async def _delete(
         if shown is None:
             # The objects of a kind that is no longer served were deleted with it.
             return "gone", {}
-        untouchable = seen is None or seen.kept or seen.leaving or owner.retains(ref)
+        retained = owner.retains(ref) or owner.keeps.guards(ref)
+        untouchable = seen is None or seen.kept or seen.leaving or retained
         if seen is not None and seen.owner == owner.key and not untouchable:
             with contextlib.suppress(errors.ConflictError):  # it has changed since: read it
                 uid, version = seen.uid, seen.resource_version
@@ -169,8 +173,12 @@ async def _judge(
         return "released", {}
     if not ownership.prunable(live, owner) or (stays and stays(live)):
         return "protected", {}
+    if owner.retains(ref):
+        return "kept", {}
     if dig(live, "metadata", "deletionTimestamp"):
         return "terminating", live
+    if owner.keeps.guards(ref) and await retention.in_use(api, ref.name):
+        return "kept", {}
     uid = str(dig(live, "metadata", "uid", default=""))
     return "deleted", await api.delete(ref.gvk, ref.name, ref.namespace, uid=uid)
 

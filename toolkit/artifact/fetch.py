@@ -6,6 +6,10 @@ its owner: a user who states the digest of another tenant's artifact gets no acc
 
 The writer of an ExternalArtifact chooses the URL of the request. So messages never contain parts of
 the answer: no digest, size, status or banner. A status is logged.
+
+After a cluster was moved to Penstock, a source still names the artifact of the controller that
+stored it before. If that one does not answer, there is only one attempt: Penstock's source
+controller stores a new artifact, which wakes the users of the source.
 """
 
 import asyncio
@@ -22,7 +26,8 @@ from urllib.parse import urlsplit, urlunsplit
 
 import aiohttp
 
-from crds.meta import Artifact
+from crds import EXTERNAL_ARTIFACT
+from crds.meta import ORIGINS, Artifact
 from toolkit import disk
 from toolkit.artifact import archive, belonging, limits, threads
 from toolkit.artifact.cache import CONTENT, Cache, Extracted
@@ -95,7 +100,8 @@ class Fetcher:
         Without an owner the author of the artifact's address is trusted.
 
         Raises:
-            WaitingError: the artifact is gone from the server; a new one is on its way.
+            WaitingError: the artifact is gone from the server, or the source controller that stored
+                it is; a new one is on its way.
             TransientError: it is another object's, could not be fetched or unpacked, or its digest
                 is wrong.
         """
@@ -105,28 +111,37 @@ class Fetcher:
         whose = owner.path if owner else artifact.url
 
         async def produce(directory: Path) -> int:
-            return await self._produce(artifact, directory)
+            return await self._produce(artifact, directory, _predecessor(artifact, owner))
 
         async with self._cache.use(f"{whose} {digest}", produce) as extracted:
             yield extracted
 
-    async def _produce(self, artifact: Artifact, directory: Path) -> int:
+    async def _produce(
+        self, artifact: Artifact, directory: Path, predecessor: WaitingError | None
+    ) -> int:
         packed = directory / "artifact"
         try:
-            await self._download(artifact, packed)
+            await self._download(artifact, packed, predecessor)
             return await threads.run(
                 lambda checkpoint: _extract(packed, directory, self._bounds, checkpoint)
             )
         except OSError as exc:
             raise _failed(artifact, f"cannot be kept: {disk.why(exc, directory)}") from exc
 
-    async def _download(self, artifact: Artifact, into: Path) -> None:
-        """Fetch with back-off; only what another attempt may cure is tried again."""
+    async def _download(
+        self, artifact: Artifact, into: Path, predecessor: WaitingError | None
+    ) -> None:
+        """Fetch with back-off; only what another attempt may cure is tried again.
+
+        ``predecessor`` is what to raise in place of a failure that another attempt may cure.
+        """
         delay = self._retry_delay
         for _ in range(self._retries):
             try:
                 return await self._attempt(artifact, into)
-            except _AgainError:
+            except _AgainError as exc:
+                if predecessor is not None:
+                    raise predecessor from exc
                 # Jitter: all consumers of a source learn of an artifact in the same moment.
                 await asyncio.sleep(delay * random.uniform(0.8, 1.2))  # noqa: S311  # no secret
             delay = min(delay * 2, _LONGEST_DELAY)
@@ -164,6 +179,19 @@ _TIMEOUT: Final = aiohttp.ClientTimeout(total=600, sock_connect=10, sock_read=60
 _LONGEST_DELAY: Final = 10.0
 _CHUNK: Final = 1 << 20
 _DIGEST: Final = re.compile(rf"({'|'.join(ALGORITHMS)}):[0-9a-f]{{64,128}}")
+
+
+def _predecessor(artifact: Artifact, owner: Owner | None) -> WaitingError | None:
+    """Return the wait for a new artifact, if another source controller stored this one."""
+    if owner is None or owner.kind == EXTERNAL_ARTIFACT.kind or ORIGINS in artifact.metadata:
+        return None
+    return WaitingError(
+        f"the artifact of {owner.kind} '{owner.namespace}/{owner.name}' was stored by another "
+        f"source controller, which does not answer at {artifact.url}: waiting until Penstock has "
+        f"fetched the {owner.kind}; resume it if it is suspended",
+        reason=REASON,
+        told=Told(event=""),
+    )
 
 
 def _require_digest(artifact: Artifact) -> str:

@@ -17,11 +17,11 @@ from typing import Final
 
 import msgspec
 
-from crds.meta import VERIFIED, Artifact
+from crds.meta import ORIGINS, VERIFIED, Artifact
 from toolkit.objects import Json, dig
 from toolkit.policy import urls
 
-RECORD: Final = "source.penstock.dev/origins"
+RECORD: Final = ORIGINS
 """Artifact metadata: a JSON list of ``Origin``."""
 FACT: Final = "verify.penstock.dev/"
 """Prefix of the names of artifact metadata with facts that a verification has proved."""

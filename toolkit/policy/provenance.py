@@ -21,6 +21,7 @@ from crds.policy_provenance import (
     ProvenancePolicy,
     SelectedResources,
 )
+from toolkit import times
 from toolkit.kube import impersonation
 from toolkit.objects import Json, ObjectRef, dig
 from toolkit.policy import allowedorigins, origins, selectors, unreadable
@@ -219,7 +220,7 @@ def broken(annotations: Mapping[str, str], *, now: datetime) -> Glass | None:
     if not text:
         return None
     stamp, _, reason = text.partition(" ")
-    until = _time(stamp)
+    until = times.moment(stamp)
     if until is None or not reason.strip():
         raise ValueError(
             f"annotation {BREAK_GLASS} must be a time and a reason, as in "
@@ -228,14 +229,6 @@ def broken(annotations: Mapping[str, str], *, now: datetime) -> Glass | None:
     if until - now > LONGEST:
         raise ValueError(f"annotation {BREAK_GLASS} may last for 24 hours, not until {stamp}")
     return Glass(until=until, reason=reason.strip()) if until > now else None
-
-
-def _time(stamp: str) -> datetime | None:
-    try:
-        time = datetime.fromisoformat(stamp)
-    except ValueError:
-        return None
-    return time if time.tzinfo else None
 
 
 def _violation(policy: ProvenancePolicy, why: str) -> Violation:

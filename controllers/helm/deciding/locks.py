@@ -11,6 +11,7 @@ from datetime import UTC, datetime, timedelta
 from types import MappingProxyType
 from typing import Final
 
+from toolkit import times
 from toolkit.errors import Told, WaitingError
 from toolkit.objects import Json, dig
 
@@ -68,12 +69,10 @@ def require_over(
     """
     if wrote.manager == RECORDER:
         return
-    since = _time(wrote.time)
-    if since is None:
+    since = times.moment(wrote.time)
+    if since is None or abs(now - since) >= timedelta(seconds=timeout):
         return
     until = since + timedelta(seconds=timeout)
-    if not abs(now - since) < timedelta(seconds=timeout):
-        return
     by = f"'{wrote.manager}'" if wrote.manager else "another client"
     raise WaitingError(
         f"Helm release {release} has the status '{status}' since {_shown(since)}: {by} is working"
@@ -86,12 +85,3 @@ def require_over(
 
 def _shown(moment: datetime) -> str:
     return moment.astimezone(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
-
-
-def _time(text: str) -> datetime | None:
-    """Return a time as Kubernetes or Helm writes it; None for none."""
-    try:
-        found = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    return found if found.tzinfo else None

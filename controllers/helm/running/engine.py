@@ -5,6 +5,7 @@ when the action ends, the versions of the written objects and records are known.
 only the controller's own cluster.
 """
 
+import functools
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import AbstractAsyncContextManager
 from dataclasses import dataclass, field
@@ -14,9 +15,10 @@ from typing import Final
 from controllers.helm.deciding.locks import RECORDER
 from controllers.helm.deciding.orders import MANAGER
 from controllers.helm.running.records import Place, Records
-from toolkit.apply import fields, health
+from toolkit.apply import fields, health, retention
 from toolkit.apply.changes import Known
 from toolkit.apply.order import Identity
+from toolkit.apply.retention import NOTHING, Retention
 from toolkit.errors import TransientError
 from toolkit.helm import actions
 from toolkit.helm.actions import Chart, Order, Outcome
@@ -28,14 +30,13 @@ from toolkit.helm.witness import Witness
 from toolkit.kube.client import Client
 from toolkit.native.calls import EngineError
 from toolkit.native.pool import WorkerDiedError, WorkerTimeoutError
-from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef, dig, ref_of
+from toolkit.objects import Json, ObjectKey, ObjectRef, dig, ref_of
 
 Run = Callable[[actions.Release, Order], Awaitable[Outcome]]
 """Runs one action (``toolkit.helm.actions.run``)."""
 
 _WRITES: Final = frozenset({"POST", "PUT", "PATCH", "DELETE"})
 _READS: Final = frozenset({"GET"})
-_NAMESPACE: Final = GroupVersionKind("", "v1", "Namespace")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -43,8 +44,8 @@ class Target:
     """A release: its owner, its name and namespaces, and the client to act with.
 
     ``cluster`` is the key under which workers cache the discovery of the API server. ``followed``
-    tells whether a watch shows the records of the release. ``keeps`` are the namespaces that no
-    action deletes.
+    tells whether a watch shows the records of the release. ``keeps`` is what no action
+    deletes.
     """
 
     owner: ObjectKey
@@ -54,7 +55,7 @@ class Target:
     namespace: str
     storage_namespace: str
     followed: bool = True
-    keeps: frozenset[str] = frozenset()
+    keeps: Retention = NOTHING
 
 
 @dataclass(slots=True, kw_only=True)
@@ -63,16 +64,12 @@ class Traces:
 
     ``written`` has the objects that were created or changed. ``going`` has the objects that are
     being deleted but still exist, because of finalizers or running containers. ``kept`` has the
-    Namespaces that were not deleted, because the release must not delete them.
+    Namespaces and definitions that were not deleted, because the release must not delete them.
     """
 
     written: dict[Identity, Known] = field(default_factory=dict)
     going: dict[Identity, ObjectRef] = field(default_factory=dict)
     kept: set[ObjectRef] = field(default_factory=set)
-
-    def keep(self, name: str) -> None:
-        """Record a Namespace that was not deleted."""
-        self.kept.add(ObjectRef(_NAMESPACE, "", name))
 
     def __call__(self, method: str, path: str, answer: Json) -> None:
         """Record an answer (``toolkit.helm.witness.Seen``)."""
@@ -139,7 +136,10 @@ class Engine:
             namespace=target.namespace,
             storage_namespace=target.storage_namespace,
             acting=Keeping(
-                Witness(target.client, traces, methods=_WRITES), target.keeps, traces.keep
+                Witness(target.client, traces, methods=_WRITES),
+                target.keeps,
+                traces.kept.add,
+                in_use=functools.partial(retention.in_use, target.client),
             ),
             keeping=Signing(keeping, manager=RECORDER),
         )

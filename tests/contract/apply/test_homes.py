@@ -9,6 +9,7 @@ from toolkit.apply import prune
 from toolkit.apply.options import ApplyOptions
 from toolkit.apply.ownership import KUSTOMIZE_GROUP, Owner
 from toolkit.apply.projection import Live, Projector
+from toolkit.apply.retention import Retention
 from toolkit.kube.client import Client
 from toolkit.objects import GroupVersionKind, Json, ObjectRef, ref_of
 
@@ -25,7 +26,9 @@ def home(namespace: str, **labels: str) -> Json:
 
 @pytest.fixture
 def options(owner: Owner) -> ApplyOptions:
-    return ApplyOptions(owner=dataclasses.replace(owner, keeps=frozenset({owner.namespace})))
+    return ApplyOptions(
+        owner=dataclasses.replace(owner, keeps=Retention(namespaces=frozenset({owner.namespace})))
+    )
 
 
 async def _live(api: Client, namespace: str) -> Json:
@@ -42,7 +45,7 @@ async def test_the_namespace_is_applied_and_not_pruned(
     pruned = await prune.prune(api, changes.refs, owner=options.owner)
 
     assert pruned.lines == (f"ConfigMap/{make.namespace}/conf deleted",)
-    assert pruned.survivors == pruned.protected == (ObjectRef(NAMESPACE, "", make.namespace),)
+    assert pruned.survivors == pruned.kept == (ObjectRef(NAMESPACE, "", make.namespace),)
     assert (await _live(api, make.namespace))["metadata"]["labels"]["team"] == "a"
 
 
@@ -59,7 +62,7 @@ async def test_the_namespace_that_a_watch_shows_is_not_pruned(
 
     pruned = await prune.prune(api, changes.refs, owner=options.owner, find=find)
 
-    assert pruned.protected == changes.refs
+    assert pruned.kept == changes.refs
     await _live(api, make.namespace)
 
 

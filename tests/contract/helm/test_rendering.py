@@ -3,7 +3,7 @@
 import pytest
 
 from tests.contract.helm.world import World, hook
-from toolkit.objects import Json
+from toolkit.objects import Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
@@ -87,3 +87,42 @@ async def test_chart_without_objects_is_a_release(world: World) -> None:
     )
 
     assert installed.objects == ()
+
+
+TWICE = """\
+apiVersion: v2
+name: shop
+version: 1.0.0
+dependencies:
+  - {name: redis, version: 1.0.0, repository: "file://../redis", alias: cache}
+  - {name: redis, version: 1.0.0, repository: "file://../redis", alias: queue}
+"""
+SIZE = """\
+apiVersion: v1
+kind: ConfigMap
+metadata:
+  name: {{ .Chart.Name }}
+data:
+  size: {{ .Values.size | quote }}
+"""
+
+
+@pytest.mark.parametrize("directories", [["redis"], ["redis", "redis-2"]])
+async def test_dependency_is_rendered_under_each_alias(
+    world: World, directories: list[str]
+) -> None:
+    """Helm vendors one package for both aliases; the source controller gives each a directory."""
+    vendored = {}
+    for name in directories:
+        vendored[f"charts__{name}__Chart_yaml"] = "apiVersion: v2\nname: redis\nversion: 1.0.0\n"
+        vendored[f"charts__{name}__values_yaml"] = "size: 1\n"
+        vendored[f"charts__{name}__templates__size_yaml"] = SIZE
+
+    await world.run(
+        "install",
+        world.chart(Chart_yaml=TWICE, values_yaml="colour: red\ncache: {size: 2}\n", **vendored),
+        values={"queue": {"size": 3}},
+    )
+
+    sizes = {name: dig(world.config_map(name) or {}, "data", "size") for name in ("cache", "queue")}
+    assert sizes == {"cache": "2", "queue": "3"}

@@ -11,7 +11,7 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from crds.meta import Artifact
+from crds.meta import ORIGINS, Artifact
 from tests.fakes.bucketreplicas import OWNER
 from tests.fakes.serving import Serve, closed_port
 from toolkit.artifact.fetch import Extracted, Fetcher
@@ -77,8 +77,8 @@ async def fetcher(tmp_path: Path, elsewhere: str) -> AsyncIterator[Fetcher]:
         yield fetcher
 
 
-async def files(fetcher: Fetcher, artifact: Artifact) -> dict[str, str]:
-    async with fetcher.extracted(artifact) as extracted:
+async def files(fetcher: Fetcher, artifact: Artifact, owner: Owner | None = None) -> dict[str, str]:
+    async with fetcher.extracted(artifact, owner) as extracted:
         return {
             path.relative_to(extracted.path).as_posix(): path.read_text()
             for path in extracted.path.rglob("*")
@@ -325,6 +325,64 @@ async def test_a_server_that_is_down_is_told(tmp_path: Path, artifact: Artifact)
 
         with pytest.raises(TransientError, match="cannot fetch"):
             await files(fetcher, artifact)
+
+
+def by_penstock(artifact: Artifact) -> Artifact:
+    return msgspec.structs.replace(artifact, metadata={ORIGINS: "[]"})
+
+
+@pytest.mark.parametrize("statuses", [[503] * 10, [0] * 10])
+async def test_predecessor_that_does_not_answer_is_asked_once(
+    fetcher: Fetcher, artifact: Artifact, fake: Fake, statuses: list[int]
+) -> None:
+    """After a move, the status of a source has the URL of Flux's source controller."""
+    fake.statuses = [*statuses]
+
+    with pytest.raises(WaitingError, match="waiting until Penstock has fetched the") as error:
+        await files(fetcher, artifact, OWNER)
+
+    assert f"{OWNER.kind} '{OWNER.namespace}/{OWNER.name}'" in str(error.value)
+    assert artifact.url in str(error.value)
+    assert len(fake.requests) == 1
+
+
+async def test_predecessor_whose_host_is_gone_is_asked_once(
+    tmp_path: Path, artifact: Artifact
+) -> None:
+    async with AsyncExitStack() as stack:
+        nobody = stack.enter_context(closed_port())
+        fetcher = Fetcher(tmp_path / "cache", host_override=nobody, retries=9, retry_delay=600)
+        await stack.enter_async_context(fetcher)
+
+        with pytest.raises(WaitingError, match="stored by another source controller"):
+            await files(fetcher, artifact, OWNER)
+
+
+async def test_predecessor_that_still_answers_serves_its_artifact(
+    fetcher: Fetcher, artifact: Artifact
+) -> None:
+    assert await files(fetcher, artifact, OWNER) == CONTENT
+
+
+async def test_own_store_that_restarts_is_asked_again(
+    fetcher: Fetcher, artifact: Artifact, fake: Fake
+) -> None:
+    fake.statuses = [503, 503]
+
+    assert await files(fetcher, by_penstock(artifact), OWNER) == CONTENT
+    assert len(fake.requests) == 3
+
+
+async def test_third_party_that_restarts_is_asked_again(
+    fetcher: Fetcher, artifact: Artifact, fake: Fake
+) -> None:
+    """An ExternalArtifact never has a record of Penstock's, and Penstock does not replace it."""
+    fake.statuses = [503, 503]
+    elsewhere = msgspec.structs.replace(artifact, url="http://party.test/files/a.tar.gz")
+    owner = Owner(kind="ExternalArtifact", namespace="apps", name="made")
+
+    assert await files(fetcher, elsewhere, owner) == CONTENT
+    assert len(fake.requests) == 3
 
 
 async def test_the_bytes_are_asked_for_as_they_are(

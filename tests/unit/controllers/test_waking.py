@@ -8,6 +8,7 @@ import pytest
 
 from controllers import waking
 from controllers.index import Index
+from crds.meta import ORIGINS
 from crds.source import GitRepository
 from toolkit.kube.informer import Change
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
@@ -75,6 +76,8 @@ def woken_by_change(
         (ARTIFACT, {**ARTIFACT, "revision": "main@sha1:2"}),
         (ARTIFACT, {**ARTIFACT, "digest": f"sha256:{'1' * 64}"}),
         (ARTIFACT, {**ARTIFACT, "metadata": {"signer": "somebody"}}),
+        # The same content, stored by Flux before the cluster was moved, and by Penstock since.
+        (ARTIFACT, {**ARTIFACT, "metadata": {ORIGINS: "[]"}}),
     ],
 )
 def test_new_artifact_wakes_its_users(before: Json | None, after: Json) -> None:

@@ -12,6 +12,7 @@ from cli.installing.inspection import Finding as Looked
 from cli.installing.manifests import Choice
 from cli.migrating import findings, preflight
 from cli.migrating.findings import Finding
+from cli.migrating.releases import Read
 from cli.migrating.request import Request
 from cli.migrating.survey import Survey, is_part, nothing
 from tests.fakes import fluxinstallation
@@ -247,3 +248,21 @@ def test_what_a_terminal_would_obey_is_not_printed() -> None:
     row = Finding(result="info", check="a", object="b\x1b[2J", message="c", remedy="d")
 
     assert "\x1b" not in findings.shown([row])
+
+
+def test_charts_with_schemas_on_other_hosts_are_named() -> None:
+    release = "HelmRelease/shop/web"
+    read = Read(told={release: ("values.schema.json of chart 'web' refers to 'https://a'",)})
+
+    (found,) = of(find(survey(schemas=read)), "schemas")
+
+    assert (found.result, found.object) == ("warning", release)
+    assert "refers to 'https://a'" in found.message
+
+
+def test_records_that_cannot_be_read_are_named() -> None:
+    read = Read(unread=("HelmRelease/shop/a", "HelmRelease/shop/b"))
+
+    (found,) = of(find(survey(schemas=read)), "schemas")
+
+    assert (found.result, found.object) == ("info", "HelmRelease/shop/a (and 1 more)")

@@ -6,7 +6,9 @@ from contextlib import asynccontextmanager
 
 import pytest
 
+from toolkit.apply.retention import Retention
 from toolkit.helm.keeping import Keeping
+from toolkit.objects import ObjectRef
 
 
 class Client:
@@ -28,12 +30,20 @@ class Client:
         yield 200, {}, chunks()
 
 
-async def sent(method: str, target: str, *names: str) -> tuple[int, bytes, list[str], list[str]]:
+async def sent(
+    method: str, target: str, *names: str, groups: frozenset[str] = frozenset()
+) -> tuple[int, bytes, list[str], list[str]]:
     """Return status and body of the answer, what was kept, and what went out."""
-    client, kept = Client(), list[str]()
-    keeping = Keeping(client, frozenset(names), kept.append)
+    client, kept = Client(), list[ObjectRef]()
+
+    async def in_use(name: str) -> bool:
+        return not name.startswith("unused")
+
+    keeps = Retention(namespaces=frozenset(names), groups=groups)
+    keeping = Keeping(client, keeps, kept.append, in_use=in_use)
     async with keeping.exchange(method, target, headers={}, body=b"") as (status, _, chunks):
-        return status, b"".join([chunk async for chunk in chunks]), kept, client.asked
+        answer = b"".join([chunk async for chunk in chunks])
+    return status, answer, [ref.name for ref in kept], client.asked
 
 
 @pytest.mark.parametrize(
@@ -76,3 +86,30 @@ async def test_nothing_is_kept_on_other_clusters() -> None:
     status, _, kept, asked = await sent("DELETE", "/api/v1/namespaces")
 
     assert (status, kept, len(asked)) == (200, [], 1)
+
+
+_DEFINITIONS = "/apis/apiextensions.k8s.io/v1/customresourcedefinitions"
+
+
+@pytest.mark.parametrize(
+    ("target", "kept"),
+    [
+        (f"{_DEFINITIONS}/apps.ours.example", ["apps.ours.example"]),
+        (f"{_DEFINITIONS}/apps%2Eours.example?propagationPolicy=Foreground", ["apps.ours.example"]),
+        (f"{_DEFINITIONS}/unused.ours.example", []),
+        (f"{_DEFINITIONS}/apps.theirs.example", []),
+        (f"{_DEFINITIONS}/ours.example", []),
+        (_DEFINITIONS, ["*.ours.example"]),
+    ],
+)
+async def test_definition_of_a_kept_group_is_not_deleted_while_it_is_in_use(
+    target: str, kept: list[str]
+) -> None:
+    status, body, found, asked = await sent(
+        "DELETE", target, "team", groups=frozenset({"ours.example"})
+    )
+
+    assert found == kept
+    assert (status, bool(asked)) == ((404, False) if kept else (200, True))
+    if kept:
+        assert "customresourcedefinitions" in json.loads(body)["message"]

@@ -31,6 +31,8 @@ def wait(wrote: Writer) -> WaitingError | None:
         # clocks differ a little, but no action begins tomorrow
         ("Helm", "2026-01-01T12:00:05Z", 305),
         ("Helm", "2026-01-02T12:00:00Z", None),
+        ("Helm", "9999-12-31T23:59:59Z", None),
+        ("Helm", "0001-01-01T00:00:00Z", None),
         (RECORDER, "2026-01-01T11:59:59Z", None),
         ("", "", None),
         ("Helm", "yesterday", None),
