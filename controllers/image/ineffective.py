@@ -16,6 +16,7 @@ from toolkit.kube.controller import Reconciliation
 IGNORED: Final = "MarkersIgnored"
 REASON: Final = "MarkersIgnored"
 _SHOWN: Final = 5
+_LONGEST: Final = 256
 
 
 def tell(
@@ -38,18 +39,23 @@ def problems(draft: Draft, namespace: str, policies: Collection[str]) -> list[st
     """Return what is wrong with markers, in words."""
     own = [each for each in draft.policies if each.startswith(f"{namespace}:")]
     found = [
-        f"markers name '{each}', but there is no ImagePolicy '{each.partition(':')[2]}' in "
+        f"markers name '{_shown(each)}', but there is no ImagePolicy of this name in "
         f"namespace '{namespace}'"
         for each in own
         if each.partition(":")[2] not in policies
     ]
     if draft.policies and not own:
         found.append(
-            f"no marker names a policy of namespace '{namespace}', but '{draft.policies[0]}': "
-            "an automation uses the policies of its own namespace"
+            f"no marker names a policy of namespace '{namespace}', but "
+            f"'{_shown(draft.policies[0])}': an automation uses the policies of its own namespace"
         )
     found += [
-        f"{each.path}:{each.line}: the marker is not beside a value on one line"
+        f"{_shown(each.path)}:{each.line}: the marker is not beside a value on one line"
         for each in draft.misplaced
     ]
     return found
+
+
+def _shown(text: str) -> str:
+    """Return a text of the repository, which may be long and hold control characters."""
+    return repr(text[:_LONGEST])[1:-1]

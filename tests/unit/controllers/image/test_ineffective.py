@@ -19,7 +19,16 @@ def test_a_marker_of_no_policy_is_named() -> None:
     (found,) = problems(Draft(policies=("apps:typo", "apps:web")), "apps", {"web"})
 
     assert "'apps:typo'" in found
-    assert "no ImagePolicy 'typo' in namespace 'apps'" in found
+    assert "no ImagePolicy of this name in namespace 'apps'" in found
+
+
+def test_what_a_repository_says_is_short_and_without_control_characters() -> None:
+    draft = Draft(policies=(f"apps:\n\x1b[31m{'x' * 1_000_000}",))
+
+    (found,) = problems(draft, "apps", {"web"})
+
+    assert found.isprintable()
+    assert len(found) < 500
 
 
 def test_markers_of_other_namespaces_count_if_there_are_no_others() -> None:
