@@ -39,6 +39,8 @@ def automation(*, name: str, fmt: str | None, **arguments: Any) -> None:
     if fmt:
         click.echo(output.encode(_document(found), fmt), nl=False)
         return
+    for problem in found.ignored:
+        progress.failure(problem)
     if not found.files:
         progress.success(f"repository up-to-date at {found.base}")
         return
@@ -58,6 +60,7 @@ def _document(found: "Preview") -> Json:
             {"path": file.path, "changes": list(file.changes), "diff": file.diff}
             for file in found.files
         ],
+        "ignored": list(found.ignored),
     }
 
 

@@ -14,7 +14,7 @@ import msgspec
 
 from cli import decoding, errors, session
 from controllers.access.gitaccess import GitAccess, Grant
-from controllers.image import settings, updating
+from controllers.image import ineffective, settings, updating
 from controllers.image.settings import Plan
 from controllers.image.updating import Draft
 from crds import GIT_REPOSITORY, IMAGE_POLICY, IMAGE_UPDATE_AUTOMATION
@@ -51,12 +51,16 @@ class File:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Preview:
-    """A commit on ``base``, a revision; without files there is nothing to push."""
+    """A commit on ``base``, a revision; without files there is nothing to push.
+
+    ``ignored`` are what is wrong with markers, in words.
+    """
 
     base: str
     plan_targets: tuple[str, ...]
     message: str
     files: tuple[File, ...]
+    ignored: tuple[str, ...]
 
     @property
     def targets(self) -> str:
@@ -86,7 +90,17 @@ async def preview(opened: session.Session, name: str) -> Preview:
     images = updating.images(opened.namespace, chosen)
     grant = await _grant(opened, source)
     with scratch.claimed() as directory:
-        return await _drafted(directory, obj, source, plan=plan, grant=grant, images=images)
+        base, draft, found = await _drafted(
+            directory, obj, source, plan=plan, grant=grant, images=images
+        )
+    names = {policy.metadata.name for policy in policies}
+    return Preview(
+        base=base.revision,
+        plan_targets=tuple(target.ref for target in plan.targets(base=base.commit)),
+        message=draft.message,
+        files=found,
+        ignored=tuple(ineffective.problems(draft, opened.namespace, names)),
+    )
 
 
 async def _grant(opened: session.Session, source: GitRepository) -> Grant:
@@ -111,7 +125,7 @@ async def _drafted(  # noqa: PLR0913 - the parts of a run
     plan: Plan,
     grant: Grant,
     images: Mapping[str, Image],
-) -> Preview:
+) -> tuple[Resolved, Draft, tuple[File, ...]]:
     fetching = git.start(size=1, writes=(directory,))
     engine = calls.start(size=1, memory_limit=updating.MEMORY, reads=(directory,))
     client, timeout, url = GitClient(fetching), source.spec.timeout_seconds, source.spec.url
@@ -121,19 +135,13 @@ async def _drafted(  # noqa: PLR0913 - the parts of a run
         await asyncio.to_thread(root.mkdir)
         await client.checkout(url, base, grant.auth, root, flow=ALONE, timeout=timeout)
         draft = await updating.draft(engine, obj, plan, images, root)
-        return await asyncio.to_thread(_preview, base, plan, draft, root)
+        found = await asyncio.to_thread(
+            lambda: tuple(_file(changed, root) for changed in draft.files)
+        )
     finally:
         await fetching.close()
         await engine.close()
-
-
-def _preview(base: Resolved, plan: Plan, draft: Draft, root: Path) -> Preview:
-    return Preview(
-        base=base.revision,
-        plan_targets=tuple(target.ref for target in plan.targets(base=base.commit)),
-        message=draft.message,
-        files=tuple(_file(changed, root) for changed in draft.files),
-    )
+    return base, draft, found
 
 
 def _file(changed: Changed, root: Path) -> File:

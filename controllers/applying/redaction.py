@@ -32,7 +32,8 @@ class Redaction:
     - ``clear`` are the objects with decrypted values.
     - ``encrypted`` are the same objects before decryption, if they could be built. Values in both
       are not secret.
-    - ``values`` are secret in any place.
+    - ``values`` are secret in any place. Variables insert them as text of YAML, so a message may
+      show a part.
     """
 
     clear: tuple[Json, ...] = field(default=(), repr=False)
@@ -53,7 +54,8 @@ class Redaction:
     def secrets(self) -> frozenset[str]:
         """Return every secret value; this walks through all objects, so it may block for long."""
         known = set(scalars(self.encrypted)) | set(_names(self.clear))
-        return frozenset((set(scalars(self.clear)) - known) | self.values)
+        inserted = {part for value in self.values for part in _inserted(value)}
+        return frozenset((set(scalars(self.clear)) - known) | inserted)
 
 
 def hide(message: str, values: Collection[str]) -> str:
@@ -80,6 +82,17 @@ def words(clear: Iterable[bytes], encrypted: Iterable[bytes]) -> frozenset[str]:
     return frozenset(_words(clear) - _words(encrypted))
 
 
+def _inserted(value: str) -> Iterator[str]:
+    """Yield a value, and its words if YAML does not read it as one plain text.
+
+    A value may begin an alias, a tag or a quoted text, hold a comment, or be a mapping or list.
+    """
+    yield value
+    if _STRUCTURED.search(value):
+        yield from (word.lstrip("*&!") for word in _TOKEN.findall(value))
+
+
+_STRUCTURED: Final = re.compile(r"^\s*[*&!{\[\"'|>%@`#?-]|:(?:\s|$)|\s#")
 _LITERALS: Final = frozenset({"true", "false", "null"})
 
 

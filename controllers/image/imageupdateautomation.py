@@ -12,7 +12,7 @@ from typing import Final, Protocol
 
 from controllers import grants
 from controllers.access.gitaccess import GitAccess, Grant
-from controllers.image import proposing, settings, updating, withholding
+from controllers.image import ineffective, proposing, settings, updating, withholding
 from controllers.image.branches import Branches
 from controllers.image.checkouts import Checkouts
 from controllers.image.proposing import Proposals
@@ -199,6 +199,8 @@ class ImageUpdateAutomationReconciler:
         if left and settled and "requested" not in rec.triggers:
             return _done(rec.obj, run, quiet=not run.news)
         draft, landed = await self._land(rec.obj, run, base, push=not (left and run.plan.separate))
+        policies = self._parts.policies(rec.key.namespace)
+        ineffective.tell(rec, draft, {each.metadata.name for each in policies})
         now = datetime.now(UTC).strftime("%Y-%m-%dT%H:%M:%SZ")
         revision = base.revision
         if landed is not None:

@@ -4,7 +4,7 @@ Nothing is pushed here: the reconciler pushes the result, and ``penstock preview
 """
 
 from collections.abc import Iterable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Final
 
@@ -15,7 +15,7 @@ from crds.policy_parts import LabelSelector
 from toolkit.native.pool import WorkerPool
 from toolkit.policy import selectors
 from toolkit.render import setters
-from toolkit.render.setters import Changed, Image
+from toolkit.render.setters import Changed, Image, Place
 
 MEMORY: Final = 768 << 20
 """Bytes for a worker: a large document whose root is one entry takes fifty times its size."""
@@ -23,10 +23,15 @@ MEMORY: Final = 768 << 20
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """Files that change, and the message of the commit; both are empty if nothing changes."""
+    """Files that change, and the message of the commit; both are empty if nothing changes.
+
+    ``policies`` and ``misplaced`` are those of ``toolkit.render.setters.Updated``.
+    """
 
     files: tuple[Changed, ...] = ()
     message: str = ""
+    policies: tuple[str, ...] = ()
+    misplaced: tuple[Place, ...] = ()
 
 
 def selected(
@@ -77,9 +82,10 @@ async def draft(
         TemplateError: the template of the message is invalid.
     """
     path = obj.spec.update.path or "."
-    files = await setters.update(engine, root, path, found, flow=obj.metadata.namespace)
-    if not files:
-        return Draft()
+    updated = await setters.update(engine, root, path, found, flow=obj.metadata.namespace)
+    unchanged = Draft(policies=updated.policies, misplaced=updated.misplaced)
+    if not updated.files:
+        return unchanged
     values = obj.spec.git.commit.message_template_values if obj.spec.git else {}
     message = await setters.message(
         engine,
@@ -88,6 +94,6 @@ async def draft(
         name=obj.metadata.name,
         values=values,
         images=found,
-        files=files,
+        files=updated.files,
     )
-    return Draft(files=files, message=message.rstrip() + "\n")
+    return replace(unchanged, files=updated.files, message=message.rstrip() + "\n")

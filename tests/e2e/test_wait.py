@@ -306,6 +306,22 @@ async def test_job_that_cleans_up_after_itself_counts_as_done(space: Space) -> N
     await space.ready(revision=made)
 
 
+async def test_object_that_is_suspended_in_git_is_not_waited_for(space: Space) -> None:
+    child = space.kustomization("child", path="child")
+    files = {"apps/child.yaml": yaml.safe_dump(child), "child/a.yaml": config_map("a")}
+    await commit(space, files)
+    await space.world.apply(space.kustomization(path="apps", wait=True, timeout="1h"))
+    await space.ready()
+    await space.ready(name="child")
+    child["spec"] |= {"suspend": True, "interval": "20m"}
+
+    made = await commit(space, {"apps/child.yaml": yaml.safe_dump(child)})
+    await space.ready(revision=made)
+
+    left = await space.get(KUSTOMIZATION, "child")
+    assert left["status"]["observedGeneration"] < left["metadata"]["generation"]
+
+
 async def test_wait_ends_at_its_timeout_and_names_what_is_missing(overdue: Space) -> None:
     obj = await unhealthy(overdue)
 

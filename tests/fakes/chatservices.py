@@ -4,11 +4,25 @@ A field that a service does not know is refused here, so that a mistyped one is 
 schema comes from is told in the module that speaks to the service.
 """
 
+import html
+import re
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
 
 Text = Annotated[str, Meta(min_length=1)]
+
+MOST_BYTES = {
+    "msteams": 24 << 10,  # 28 KiB as Teams stores it, about a sixth more than what is sent
+    "googlechat": 32_000,
+    "lark": 20 << 10,
+    "matrix": 65_000,
+    "pagerduty": 512 << 10,
+    "sentry": 200_000,
+    "azureeventhub": 256 << 10,
+    "githubdispatch": 65_535,
+}
+"""Bytes of a body, of services that document them."""
 
 
 class Strict(Struct, forbid_unknown_fields=True, kw_only=True):
@@ -41,6 +55,39 @@ class SlackMessage(Strict):
     channel: Text | None = None
     username: Text | None = None
     icon_url: Text | None = None
+
+
+class DiscordField(Strict):
+    """A field of an embed."""
+
+    short: bool
+    title: Annotated[str, Meta(min_length=1, max_length=256)]
+    value: Annotated[str, Meta(min_length=1, max_length=1024)]
+
+
+class DiscordAttachment(Strict):
+    """An attachment that Discord makes an embed of."""
+
+    color: Literal["good", "danger"]
+    fallback: Text
+    mrkdwn_in: list[Literal["text"]]
+    author_name: Annotated[str, Meta(min_length=1, max_length=256)]
+    text: Annotated[str, Meta(min_length=1, max_length=4096)]
+    fields: Annotated[list[DiscordField], Meta(max_length=25)]
+
+    def __post_init__(self) -> None:
+        texts = (self.author_name, self.text, *(f.title + f.value for f in self.fields))
+        if sum(map(len, texts)) > 6000:
+            raise ValueError("the texts of an embed have more than 6000 characters")
+
+
+class DiscordMessage(Strict):
+    """A message in Slack's format for Discord."""
+
+    icon_url: Text
+    attachments: Annotated[list[DiscordAttachment], Meta(min_length=1, max_length=10)]
+    channel: Text | None = None
+    username: Text | None = None
 
 
 class AdaptiveBody(Strict):
@@ -127,8 +174,13 @@ class TelegramMessage(Strict):
     """A Telegram message."""
 
     chat_id: Text
-    text: Annotated[str, Meta(min_length=1, max_length=4096)]
+    text: Annotated[str, Meta(min_length=1)]
     parse_mode: Literal["HTML"]
+
+    def __post_init__(self) -> None:
+        shown = html.unescape(re.sub(r"</?b>", "", self.text))
+        if len(shown.encode("utf-16-le")) > 2 * 4096:
+            raise ValueError("the text has more than 4096 characters after parsing entities")
 
 
 class LarkText(Strict):
@@ -183,6 +235,10 @@ class OpsgenieAlert(Strict):
     details: dict[str, str]
     source: Annotated[str, Meta(max_length=100)]
 
+    def __post_init__(self) -> None:
+        if sum(len(key) + len(value) for key, value in self.details.items()) > 8000:
+            raise ValueError("the details have more than 8000 characters")
+
 
 class PagerDutyPayload(Strict):
     """A PagerDuty payload."""
@@ -229,15 +285,21 @@ class DatadogEvent(Strict):
     alert_type: Literal["error", "warning", "info", "success"]
     aggregation_key: Annotated[str, Meta(max_length=100)]
     source_type_name: Text
-    tags: list[Text]
+    tags: list[Annotated[str, Meta(min_length=1, max_length=200)]]
 
 
 class GrafanaAnnotation(Strict):
     """A Grafana annotation."""
 
-    text: Text
+    text: Annotated[str, Meta(min_length=1, max_length=65_535)]
     tags: list[Text]
     time: Annotated[int, Meta(gt=1_000_000_000_000)]
+
+    def __post_init__(self) -> None:
+        if any(len(part) > 100 for tag in self.tags for part in tag.split(":", 1)):
+            raise ValueError("a tag has more than 100 characters before or after its colon")
+        if 2 + sum(len(tag.encode()) + 3 for tag in self.tags) > 500:
+            raise ValueError("the tags have more than 500 characters")
 
 
 class AlertmanagerAlert(Strict, rename="camel"):
@@ -345,4 +407,4 @@ class Dispatch(Strict):
 class Comment(Strict):
     """A Comment."""
 
-    body: Text
+    body: Annotated[str, Meta(min_length=1, max_length=65_536)]

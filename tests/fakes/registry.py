@@ -64,6 +64,10 @@ class Faults:
     """Suggest this scope for tokens."""
     next_page: str = ""
     """Say that the next page of every list is here."""
+    inner: str = ""
+    """Say that the next page of a list of tags is at this origin."""
+    longest: int = 0
+    """Refuse to list more tags than this at once."""
 
 
 class FakeRegistry:
@@ -346,6 +350,8 @@ class FakeRegistry:
         if name not in self.tags:
             return _error(404, "NAME_UNKNOWN")
         size = min(int(request.query.get("n", self.page)), self.page)
+        if 0 < self.faults.longest < int(request.query.get("n", "0")):
+            return _error(400, "TOO_MANY_TAGS_REQUESTED")
         listing, start = self.faults.listing, int(request.query.get("from", "0"))
         if listing == "refused" and last:
             return _error(400, "UNSUPPORTED")
@@ -355,7 +361,8 @@ class FakeRegistry:
         headers = {}
         if more:
             follows = f"from={start + size}" if listing else f"last={page[-1]}"
-            headers["Link"] = f'</v2/{name}/tags/list?n={size}&{follows}>; rel="next"'
+            follows = f"{self.faults.inner}/v2/{name}/tags/list?n={size}&{follows}"
+            headers["Link"] = f'<{follows}>; rel="next"'
         if self.faults.endless == "tags":
             page = [f"t{secrets.token_hex(8)}"]
             headers["Link"] = f'</v2/{name}/tags/list?last={page[-1]}>; rel="next"'

@@ -3,7 +3,8 @@
 The order is that of kstatus (``cli-utils/pkg/kstatus/status``): a deletion in progress, an
 unobserved generation, the Reconciling and Stalled conditions, then the rule of the kind, then the
 Ready condition. An object with none of these is Current. A CEL rule for the kind replaces all but
-the first two.
+the first two. Unlike in kstatus, a suspended object of Flux has no unobserved generation: its
+controller observes none until it is resumed, so its health is that of its last reconciliation.
 
 Pure; the result depends only on the given version of the object. Expressions are evaluated
 elsewhere (``judging``): here is what to evaluate, and what the outcomes mean.
@@ -22,6 +23,8 @@ from toolkit.expressions.expression import Expression, Outcome
 from toolkit.objects import Json, dig, gvk_of
 
 _MAX_MESSAGE: Final = 500
+_SUSPENDABLE: Final = (".fluxcd.io", ".penstock.dev")
+"""Groups of the kinds that a controller leaves alone while ``spec.suspend`` is true."""
 _EXPRESSIONS: Final = ("current", "failed", "inProgress")
 
 
@@ -165,13 +168,18 @@ def _deletion(obj: Json) -> Health | None:
 def _generation(obj: Json) -> Health | None:
     generation = dig(obj, "metadata", "generation")
     observed = dig(obj, "status", "observedGeneration")
-    if generation is None or observed is None or generation == observed:
+    if generation is None or observed is None or generation == observed or _is_suspended(obj):
         return None
     return Health(
         Status.IN_PROGRESS,
         f"{obj.get('kind')} generation is {generation}, but latest observed generation is"
         f" {observed}",
     )
+
+
+def _is_suspended(obj: Json) -> bool:
+    ours = gvk_of(obj).group.endswith(_SUSPENDABLE)
+    return ours and dig(obj, "spec", "suspend") is True
 
 
 def _builtin(obj: Json) -> Health | None:

@@ -50,6 +50,25 @@ class Changed(msgspec.Struct, frozen=True, kw_only=True):
         return base64.b64decode(self.content)
 
 
+class Place(msgspec.Struct, frozen=True, kw_only=True):
+    """A line of a file, from 1."""
+
+    path: str
+    line: int
+
+
+class Updated(msgspec.Struct, frozen=True, kw_only=True):
+    """The files that change, and the markers of all files.
+
+    ``policies`` are those that markers beside values name, ``<namespace>:<name>``. ``misplaced``
+    are the first markers that are not beside a value.
+    """
+
+    files: tuple[Changed, ...] = ()
+    policies: tuple[str, ...] = ()
+    misplaced: tuple[Place, ...] = ()
+
+
 class SettersError(TransientError):
     """Files of the repository cannot be updated."""
 
@@ -64,7 +83,7 @@ class TemplateError(StalledError):
 
 async def update(
     pool: WorkerPool, root: Path, path: str, images: Mapping[str, Image], *, flow: str
-) -> tuple[Changed, ...]:
+) -> Updated:
     """Return the files below ``root/path`` that change; ``images`` are by ``<namespace>:<name>``.
 
     ``flow`` is that of ``WorkerPool.call``.
@@ -82,7 +101,7 @@ async def update(
             f"failed to apply policies: {exc}: keep markers out of large files, or set "
             "spec.update.path"
         ) from exc
-    return tuple(msgspec.convert(answer["files"], list[Changed]))
+    return msgspec.convert(answer, Updated)
 
 
 async def message(  # noqa: PLR0913 - the inputs of a message

@@ -19,6 +19,8 @@ from toolkit.objects import Json, dig, ref_of
 OFF_SWITCH: Final = "kustomize.toolkit.fluxcd.io/substitute"
 """Label or annotation with which an object is left alone; its value is ``disabled``."""
 
+_BROKEN: Final = "not YAML any more"
+_QUOTED: Final = re.compile(r"(['\"`]).*\1", re.DOTALL)
 _NAME: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
 
 
@@ -120,5 +122,14 @@ def _translate(error: calls.EngineError, sent: Sequence[Json]) -> SubstitutionEr
     if error.code == "SubstitutionFailed":
         ref = ref_of(sent[error.detail["index"]])
         # begins as Flux's, which filters match
-        return SubstitutionError(f"post build failed for '{ref.name}': {ref}: {error}")
+        return SubstitutionError(f"post build failed for '{ref.name}': {ref}: {_told(error)}")
     return SubstitutionError(f"variable substitution failed: {error}")
+
+
+def _told(error: calls.EngineError) -> str:
+    """Return an error without what a parser quotes: that is a part of a value, perhaps a secret."""
+    message = str(error)
+    if not message.startswith(_BROKEN):
+        return message
+    brief = _QUOTED.sub("…", message)
+    return f"{brief}: write quotes into the value of the variable, such as '\"*a\"'"

@@ -20,7 +20,7 @@ from controllers.notification.events.matching import Notice
 from controllers.notification.events.spool import Delivery, Spool
 from controllers.notification.sending.asking import Asking
 from controllers.notification.sending.targets import Place
-from controllers.notification.services import SERVICES
+from controllers.notification.services import SERVICES, limits
 from controllers.notification.services.git import naming
 from controllers.notification.services.service import UnsuitableError
 from crds.notification import Provider
@@ -286,6 +286,7 @@ class Sender:
             notice = msgspec.json.decode(delivery.notice, type=Notice)
             notice = msgspec.structs.replace(notice, key=delivery.key)
             target = await naming.named(self._evaluates, notice, place.target)
+            notice = limits.fitted(notice, target.type)
             await SERVICES[target.type](notice, target, Asking(self._http, place))
         except (PenstockError, TimeoutError):
             raise

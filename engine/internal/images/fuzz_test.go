@@ -12,14 +12,14 @@ func FuzzMarkers(f *testing.F) {
 		f.Add([]byte(each[0]))
 	}
 	f.Fuzz(func(t *testing.T, content []byte) {
-		changed, changes, err := update(content, chosen)
+		changed, changes, _, err := update(content, chosen)
 		if err != nil || len(changes) == 0 {
 			return
 		}
 		if bytes.Count(changed, []byte("\n")) != bytes.Count(content, []byte("\n")) {
 			t.Fatalf("the number of lines differs: %q became %q", content, changed)
 		}
-		again, more, err := update(changed, chosen)
+		again, more, _, err := update(changed, chosen)
 		if err != nil || len(more) > 0 {
 			t.Fatalf("%q became %q, then %q (%v)", content, changed, again, err)
 		}

@@ -9,8 +9,10 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
+	"slices"
 	"sort"
 	"strings"
 
@@ -23,7 +25,9 @@ const (
 	maxAll  = 128 << 20
 	maxWalk = 200_000
 	// maxLinks is how many links Linux follows on one path.
-	maxLinks = 40
+	maxLinks     = 40
+	maxPolicies  = 1000
+	maxMisplaced = 20
 )
 
 // Image is what a policy has chosen. Digest may be empty.
@@ -51,9 +55,18 @@ type SetRequest struct {
 	Images map[string]Image `json:"images"`
 }
 
-// SetResponse has the files that change, by path.
+// SetResponse has the files that change, by path. Policies are those that markers beside values name,
+// in order; Misplaced are the first markers that are not beside a value. Both are bounded.
 type SetResponse struct {
-	Files []File `json:"files"`
+	Files     []File   `json:"files"`
+	Policies  []string `json:"policies"`
+	Misplaced []Place  `json:"misplaced"`
+}
+
+// Place is a line of a file, counted from 1.
+type Place struct {
+	Path string `json:"path"`
+	Line int    `json:"line"`
 }
 
 // File is one file that changes.
@@ -103,7 +116,8 @@ func Set(ctx context.Context, in []byte) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	response, read := SetResponse{Files: []File{}}, 0
+	response, read := SetResponse{Files: []File{}, Misplaced: []Place{}}, 0
+	policies := map[string]bool{}
 	for _, name := range names {
 		if err := ctx.Err(); err != nil {
 			return nil, err
@@ -118,14 +132,25 @@ func Set(ctx context.Context, in []byte) ([]byte, error) {
 		if content == nil {
 			continue
 		}
-		changed, changes, err := update(content, request.Images)
+		changed, changes, seen, err := update(content, request.Images)
 		if err != nil {
 			return nil, failure(name, err)
+		}
+		for policy := range seen.policies {
+			if len(policies) < maxPolicies {
+				policies[policy] = true
+			}
+		}
+		for _, line := range misplaced(content, seen.lines) {
+			if len(response.Misplaced) < maxMisplaced {
+				response.Misplaced = append(response.Misplaced, Place{Path: name, Line: line})
+			}
 		}
 		if len(changes) > 0 {
 			response.Files = append(response.Files, File{Path: name, Content: changed, Changes: changes})
 		}
 	}
+	response.Policies = slices.Sorted(maps.Keys(policies))
 	return json.Marshal(response)
 }
 

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -141,7 +142,7 @@ var golden = map[string][2]string{
 func TestAFileChangesInTheBytesOfItsMarkersAlone(t *testing.T) {
 	for name, files := range golden {
 		t.Run(name, func(t *testing.T) {
-			changed, changes, err := update([]byte(files[0]), chosen)
+			changed, changes, _, err := update([]byte(files[0]), chosen)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -151,7 +152,7 @@ func TestAFileChangesInTheBytesOfItsMarkersAlone(t *testing.T) {
 			if (files[1] == "") != (len(changes) == 0) {
 				t.Errorf("changes: %v", changes)
 			}
-			if again, _, err := update(changed, chosen); files[1] != "" && (err != nil || again != nil) {
+			if again, _, _, err := update(changed, chosen); files[1] != "" && (err != nil || again != nil) {
 				t.Errorf("not settled: %q %v", again, err)
 			}
 		})
@@ -163,7 +164,7 @@ func TestWhatCannotBeChangedInPlaceFails(t *testing.T) {
 		"a: [ # {\"$imagepolicy\": \"apps:web\"}\n":                        "it is not YAML",
 		"b: 1\n---\na: \"we\\x62:1\" # {\"$imagepolicy\": \"apps:web\"}\n": "the document at line 2: line 2 of it",
 	} {
-		if _, _, err := update([]byte(text), chosen); err == nil || !strings.Contains(err.Error(), want) {
+		if _, _, _, err := update([]byte(text), chosen); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("%q: %v", text, err)
 		}
 	}
@@ -174,7 +175,7 @@ func TestALargeFileIsChangedInPlace(t *testing.T) {
 	before := "list:\n" + strings.Repeat(block, 10<<20/len(block))
 	marked := before + "tag: v1 # {\"$imagepolicy\": \"apps:web:tag\"}\n"
 
-	changed, changes, err := update([]byte(marked), chosen)
+	changed, changes, _, err := update([]byte(marked), chosen)
 
 	if err != nil || len(changes) != 1 || string(changed) != before+"tag: v2.0.0 # {\"$imagepolicy\": \"apps:web:tag\"}\n" {
 		t.Errorf("%v %v", changes, err)
@@ -191,7 +192,7 @@ func TestALargeDocumentIsReadAsASmallOne(t *testing.T) {
 		{"kind: A\nmetadata: {name: n}\ntext: \"x\ntag: v1 # {'$imagepolicy': 'apps:web:tag'}\n\"\n", ""},
 	} {
 		content := filler + each.before
-		changed, changes, err := update([]byte(content), chosen)
+		changed, changes, _, err := update([]byte(content), chosen)
 		if err != nil && each.after != "" {
 			t.Errorf("%s: %v", each.before, err)
 		}
@@ -292,5 +293,61 @@ func TestFilesAreChangedWhereTheLinksOnThePathLead(t *testing.T) {
 		if got := strings.Join(found, " "); got != want {
 			t.Errorf("%s: %s, %v, want %s", path, got, err, want)
 		}
+	}
+}
+
+func TestMarkersThatAreNotBesideAValueAreFound(t *testing.T) {
+	text := strings.Join([]string{
+		"image: web:1 # {\"$imagepolicy\": \"apps:web\"}",
+		"tag: # {\"$imagepolicy\": \"apps:web:tag\"}",
+		"one: {image: web:1} # {\"$imagepolicy\": \"apps:web\"}",
+		"# {\"$imagepolicy\": \"apps:web\"}",
+		"above: web:1",
+		"values: |",
+		"  image: web:1 # {\"$imagepolicy\": \"apps:web\"}",
+		"# image: web:1 # {\"$imagepolicy\": \"apps:web\"}",
+		"note: the text \"$imagepolicy\"",
+		"other: web:1 # {\"$imagepolicy\": \"apps:typo:tag\"}",
+		"a: &a web:1 # {\"$imagepolicy\": \"apps:web\"}",
+		"b: *a # {\"$imagepolicy\": \"apps:web\"}",
+		"---",
+		"- web:1 # {\"$imagepolicy\": \"shop:web\"}",
+		"- [web:1] # {\"$imagepolicy\": \"shop:web\"}",
+		"",
+	}, "\n")
+	root := t.TempDir()
+	if err := os.WriteFile(filepath.Join(root, "a.yaml"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	request, _ := json.Marshal(SetRequest{Root: root, Path: ".", Images: chosen})
+	answer, err := Set(t.Context(), request)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var found SetResponse
+	if err := json.Unmarshal(answer, &found); err != nil {
+		t.Fatal(err)
+	}
+	lines := []int{}
+	for _, place := range found.Misplaced {
+		lines = append(lines, place.Line)
+	}
+	if want := []int{2, 3, 4, 7, 15}; !slices.Equal(lines, want) {
+		t.Errorf("misplaced are %v instead of %v", lines, want)
+	}
+	if want := []string{"apps:typo", "apps:web", "shop:web"}; !slices.Equal(found.Policies, want) {
+		t.Errorf("policies are %v instead of %v", found.Policies, want)
+	}
+}
+
+func TestMarkersOfALargeDocumentAreFoundInItsParts(t *testing.T) {
+	text := "image: web:1 # {\"$imagepolicy\": \"apps:web\"}\nfill: " + strings.Repeat("x", largeDocument) +
+		"\nmap: {image: web:1} # {\"$imagepolicy\": \"apps:web\"}\ntag: v2.0.0 # {\"$imagepolicy\": \"apps:web:tag\"}\n"
+	_, _, seen, err := update([]byte(text), chosen)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if found := misplaced([]byte(text), seen.lines); !slices.Equal(found, []int{3}) {
+		t.Errorf("misplaced are %v instead of line 3", found)
 	}
 }

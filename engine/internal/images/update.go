@@ -16,17 +16,19 @@ import (
 const largeDocument = 1 << 20
 
 // update returns the content with the marked values replaced: no byte beside them changes. Without
-// changes it returns nothing.
-func update(content []byte, images map[string]Image) ([]byte, []Change, error) {
+// changes it returns no content. It also returns the markers that are beside a value.
+func update(content []byte, images map[string]Image) ([]byte, []Change, marks, error) {
 	var edits []edit
+	seen := newMarks()
 	line := 0
 	for _, document := range documents(content) {
 		text := content[document.start:document.end]
 		if bytes.Contains(text, []byte(marker)) {
-			found, err := inParts(text, images)
+			found, at, err := inParts(text, images)
 			if err != nil {
-				return nil, nil, fmt.Errorf("the document at line %d: %w", line+1, err)
+				return nil, nil, seen, fmt.Errorf("the document at line %d: %w", line+1, err)
 			}
+			seen.add(at, document.start)
 			for _, one := range found {
 				one.start, one.end = one.start+document.start, one.end+document.start
 				edits = append(edits, one)
@@ -35,7 +37,7 @@ func update(content []byte, images map[string]Image) ([]byte, []Change, error) {
 		line += bytes.Count(text, []byte("\n"))
 	}
 	if len(edits) == 0 {
-		return nil, nil, nil
+		return nil, nil, seen, nil
 	}
 	sort.SliceStable(edits, func(i, j int) bool { return edits[i].start < edits[j].start })
 	var result bytes.Buffer
@@ -48,7 +50,7 @@ func update(content []byte, images map[string]Image) ([]byte, []Change, error) {
 		changes = append(changes, one.change)
 	}
 	result.Write(content[at:])
-	return result.Bytes(), changes, nil
+	return result.Bytes(), changes, seen, nil
 }
 
 // edit replaces the bytes from start to end.
@@ -83,22 +85,23 @@ func separates(line []byte) bool {
 	return bytes.HasPrefix(line, []byte("---")) && (len(line) == 3 || bytes.IndexByte([]byte(" \t\r\n"), line[3]) >= 0)
 }
 
-func inDocument(text []byte, images map[string]Image) ([]edit, error) {
+func inDocument(text []byte, images map[string]Image) ([]edit, marks, error) {
 	source := source{text: text, lines: lines(text)}
 	decoder := yaml.NewDecoder(bytes.NewReader(text))
 	var edits []edit
+	seen := newMarks()
 	for {
 		var node yaml.Node
 		err := decoder.Decode(&node)
 		if errors.Is(err, io.EOF) {
-			return edits, nil
+			return edits, seen, nil
 		}
 		if err != nil {
-			return nil, fmt.Errorf("it is not YAML: %w", err)
+			return nil, seen, fmt.Errorf("it is not YAML: %w", err)
 		}
-		finder := finder{source: source, images: images, object: identity(&node)}
+		finder := finder{source: source, images: images, object: identity(&node), seen: seen}
 		if err := finder.visit(&node); err != nil {
-			return nil, err
+			return nil, seen, err
 		}
 		edits = append(edits, finder.edits...)
 	}
@@ -108,12 +111,13 @@ func inDocument(text []byte, images map[string]Image) ([]edit, error) {
 // takes fifty times its text. That counts only if every part is YAML by itself: else a part may lie
 // within a text or a list that another one began, or name an anchor of another, and the document is
 // looked through as a whole.
-func inParts(document []byte, images map[string]Image) ([]edit, error) {
+func inParts(document []byte, images map[string]Image) ([]edit, marks, error) {
 	if len(document) < largeDocument {
 		return inDocument(document, images)
 	}
 	var edits []edit
 	var object Object
+	seen := newMarks()
 	for _, part := range parts(document) {
 		text := document[part.start:part.end]
 		var node yaml.Node
@@ -124,10 +128,11 @@ func inParts(document []byte, images map[string]Image) ([]edit, error) {
 		if !bytes.Contains(text, []byte(marker)) {
 			continue
 		}
-		found, err := inDocument(text, images)
+		found, at, err := inDocument(text, images)
 		if err != nil {
 			return inDocument(document, images)
 		}
+		seen.add(at, part.start)
 		for _, one := range found {
 			one.start, one.end = one.start+part.start, one.end+part.start
 			edits = append(edits, one)
@@ -136,7 +141,7 @@ func inParts(document []byte, images map[string]Image) ([]edit, error) {
 	for i := range edits {
 		edits[i].change.Object = object
 	}
-	return edits, nil
+	return edits, seen, nil
 }
 
 // parts splits a document before each line that begins with neither a blank nor a comment.
@@ -173,11 +178,19 @@ type finder struct {
 	images map[string]Image
 	object Object
 	edits  []edit
+	seen   marks
 }
 
 func (f *finder) visit(node *yaml.Node) error {
 	if node.Kind == yaml.ScalarNode {
 		return f.scalar(node)
+	}
+	if node.Kind == yaml.AliasNode {
+		// the value of an alias changes with its anchor
+		if setter := setterOf(node.LineComment); setter != "" {
+			f.seen.note(f.source, node, setter)
+		}
+		return nil
 	}
 	for i, child := range node.Content {
 		if node.Kind == yaml.MappingNode && i%2 == 0 {
@@ -196,6 +209,7 @@ func (f *finder) scalar(node *yaml.Node) error {
 	if setter == "" || node.Style&(yaml.LiteralStyle|yaml.FoldedStyle) != 0 {
 		return nil
 	}
+	f.seen.note(f.source, node, setter)
 	value, known := value(setter, f.images)
 	if !known || value == node.Value {
 		return nil

@@ -50,6 +50,27 @@ async def test_a_choice_becomes_a_commit(bench: Bench) -> None:
     ]
 
 
+async def test_markers_without_effect_are_named_until_they_are_corrected(bench: Bench) -> None:
+    typo, tag = MARKER.replace(":app", ":typo"), MARKER.replace(":app", ":app:tag")
+    bench.fleet.commit({"apps/tag.yaml": f"kind: X\ntag: {tag}\nimage: web:1 {typo}\n"})
+    await bench.run(AUTOMATION)
+    named = ignored(bench)
+    told = bench.told()
+    bench.fleet.commit({"apps/tag.yaml": f'kind: X\ntag: "" {tag}\n'})
+
+    await bench.run(AUTOMATION)
+
+    assert f"'{NAMESPACE}:typo'" in named
+    assert "apps/tag.yaml:2: the marker is not beside a value" in named
+    assert named in told
+    assert not ignored(bench)
+
+
+def ignored(bench: Bench) -> str:
+    given = bench.get(AUTOMATION).status.conditions
+    return next((each.message for each in given if each.type == "MarkersIgnored"), "")
+
+
 async def test_nothing_new_costs_one_look_at_the_reference(bench: Bench) -> None:
     await bench.run(AUTOMATION)
     bench.requests()

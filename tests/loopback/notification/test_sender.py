@@ -4,6 +4,7 @@ import asyncio
 import ssl
 from collections.abc import AsyncIterator, Callable, Mapping
 from contextlib import asynccontextmanager
+from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
 
@@ -138,6 +139,26 @@ async def drained(spool: Spool, key: ObjectKey = BROKEN) -> None:
     """Wait until nothing waits for a Provider, on a virtual clock."""
     while spool.waiting(key):  # noqa: ASYNC110 - nobody tells
         await asyncio.sleep(0.05)
+
+
+async def test_a_message_is_cut_to_what_the_service_accepts(tmp_path: Path) -> None:
+    taken: list[dict[str, list[dict[str, str]]]] = []
+
+    async def answer(request: web.Request) -> web.Response:
+        taken.append(msgspec.json.decode(await request.read()))
+        return web.Response()
+
+    given = delivery(BROKEN, 1)
+    notice = msgspec.json.decode(given.notice, type=Notice)
+    event = msgspec.structs.replace(notice.event, message="x" * 39_000)
+    given = replace(given, notice=msgspec.json.encode(msgspec.structs.replace(notice, event=event)))
+    async with serving(answer) as port:
+        known = Known(broken=f"http://127.0.0.1:{port}")
+        async with sending(tmp_path, known, types={"broken": "discord"}) as (sender, spool):
+            await add(sender, spool, given)
+            await drained(spool)
+
+    assert taken[0]["attachments"][0]["text"] == "x" * 4_095 + "…"
 
 
 def health(sender: Sender, key: ObjectKey = BROKEN) -> Health:

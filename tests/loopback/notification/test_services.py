@@ -13,16 +13,17 @@ import msgspec
 import pytest
 from aiohttp import web
 
-from controllers.notification.events.event import Event
+from controllers.notification.events.event import LONGEST_MESSAGE, Event
 from controllers.notification.events.matching import Notice
 from controllers.notification.sending.asking import Asking
 from controllers.notification.sending.targets import Place
-from controllers.notification.services import SERVICES
+from controllers.notification.services import SERVICES, limits
 from controllers.notification.services.git.comments import CHANGE
 from controllers.notification.services.service import Target, UnsuitableError
 from tests.fakes import chatservices as schema
 from tests.fakes.notices import SHA, event
 from tests.fakes.serving import Seen, serving
+from toolkit.notification import metadata
 from toolkit.notification.demands import DEMANDS
 from toolkit.remote.endpoint import Endpoint
 from toolkit.remote.errors import AuthError, HttpError
@@ -67,7 +68,7 @@ CASES = (
         type="discord",
         path="/api/webhooks/1/x/slack",
         address="/api/webhooks/1/x",
-        body=schema.SlackMessage,
+        body=schema.DiscordMessage,
     ),
     Case(type="rocket", path="/hooks/x", address="/hooks/x", body=schema.SlackMessage),
     Case(type="msteams", path="/workflows/x", address="/workflows/x", body=schema.TeamsMessage),
@@ -267,7 +268,8 @@ async def told(case: Case, notice: Notice, status: int = 200) -> list[Seen]:
 
     async with serving(answer) as port, Http() as http:
         where = place(f"http://127.0.0.1:{port}", case)
-        await SERVICES[case.type](notice, where.target, Asking(http, where))
+        kept = limits.fitted(notice, case.type)
+        await SERVICES[case.type](kept, where.target, Asking(http, where))
     return taken
 
 
@@ -296,6 +298,36 @@ def test_a_service_takes_what_it_is_told(case: Case, severity: str) -> None:
     assert (request.method, request.path) == (case.method, case.path)
     assert request.headers[name] == value
     assert decoded(case, request.body)
+
+
+LONG = {
+    "text": "Deployment/apps/web dry-run failed: spec.replicas: ",
+    "lines": "a\n",
+    "markup": "<&>`*_",
+    "accents": "é",
+    "symbols": "💣",
+}
+
+
+@pytest.mark.parametrize("text", LONG.values(), ids=LONG)
+@pytest.mark.parametrize("case", CASES, ids=lambda case: case.type)
+def test_a_service_takes_the_longest_event(case: Case, text: str) -> None:
+    said = {f"{number:02}{text}" * 200: text * 2048 for number in range(metadata.MOST)}
+    found = event("error", **dict(case.metadata))
+    about = msgspec.structs.replace(found.event.involved_object, name="n" * 253)
+    message = (text * LONGEST_MESSAGE)[:LONGEST_MESSAGE]
+    whole = msgspec.structs.replace(found.event, involved_object=about, message=message)
+    kept = metadata.bounded({**found.metadata, **said})
+    notice = msgspec.structs.replace(found, event=whole, metadata=kept)
+
+    (request,) = asyncio.run(told(case, notice))
+
+    assert decoded(case, request.body)
+    assert len(request.body) <= schema.MOST_BYTES.get(case.type, 2 << 20)
+
+
+def test_every_type_has_limits() -> None:
+    assert set(limits.LIMITS) == set(SERVICES)
 
 
 def test_every_type_is_told_to_a_service() -> None:

@@ -112,6 +112,7 @@ class _Job:
             commit_id = resolved.commit.encode()
             if commit_id not in pack:
                 raise GitError(_missing(url, resolved))
+            _require_commit(pack, resolved)
             commit = objects.parse_commit(pack.read(commit_id, gitpack.COMMIT))
             tag = _tag(pack, resolved)
             plan = tree.make_plan(pack, commit.tree, budget=self.budget, sparse=sparse)
@@ -206,6 +207,17 @@ def _missing(url: GitUrl, resolved: Resolved) -> str:
         return f"'{url}' did not send commit {resolved.commit}"
     branch = resolved.ref.removeprefix(gitrefs.BRANCHES)
     return f"commit {resolved.commit} is not part of branch '{branch}' of '{url}'"
+
+
+def _require_commit(pack: Pack, resolved: Resolved) -> None:
+    """Require that a reference leads to a commit: a tag may be of any object."""
+    kind = pack.kind(resolved.commit.encode())
+    if kind != gitpack.COMMIT:
+        name = resolved.ref or resolved.commit
+        raise GitError(
+            f"'{name}' points to a {gitpack.KINDS[kind]}, not to a commit: move or delete it, "
+            "or set spec.ref to another reference"
+        )
 
 
 def _tag(pack: Pack, resolved: Resolved) -> TagObject | None:

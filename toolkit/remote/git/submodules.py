@@ -27,7 +27,8 @@ def find(pack: Pack, plan: Plan, url: GitUrl) -> list[tuple[Item, GitUrl]]:
         address = addresses.get(item.path)
         if address is None:
             raise GitError(
-                f"submodule '{item.path.decode('utf-8', 'replace')}' is not in .gitmodules"
+                f"submodule '{item.path.decode('utf-8', 'replace')}' is not in .gitmodules: add it "
+                "there, or remove it from the repository (git rm --cached)"
             )
         found.append((item, url.join(address)))
     return found
@@ -35,7 +36,11 @@ def find(pack: Pack, plan: Plan, url: GitUrl) -> list[tuple[Item, GitUrl]]:
 
 def _addresses(pack: Pack, plan: Plan) -> dict[bytes, str]:
     if plan.gitmodules is None:
-        raise GitError("the repository has submodules but no file .gitmodules")
+        name = plan.submodules[0].path.decode("utf-8", "replace")
+        raise GitError(
+            "the repository has submodules but no file .gitmodules: add it, or remove the "
+            f"submodule '{name}' (git rm --cached)"
+        )
     try:
         config = ConfigFile.from_file(BytesIO(pack.read(plan.gitmodules, gitpack.BLOB)))
         return {path: address.decode() for path, address, _ in parse_submodules(config)}

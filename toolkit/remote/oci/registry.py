@@ -6,7 +6,9 @@
    registry.
 3. A blob is written to the disk as it arrives, ends where its descriptor says, and gets its name
    only if size and digest are correct.
-4. Lists are bounded in pages, entries and bytes, and pages must be on the registry itself.
+4. Lists are bounded in pages, entries and bytes, and every page is requested from the registry
+   itself: of the address of the next page, only path and query count. A registry behind a proxy
+   writes its inner address there, or none of its port.
 """
 
 import asyncio
@@ -122,10 +124,19 @@ class Registry:
         return listed
 
     async def _listed(self, repository: Repository, entity: str) -> "Listed | None":
+        """Return the tags; a registry may refuse long pages instead of sending short ones."""
+        try:
+            return await self._collected(repository, f"tags/list?n={_PAGE}", entity)
+        except HttpError as exc:
+            if exc.status != 400:
+                raise
+        return await self._collected(repository, "tags/list", entity)
+
+    async def _collected(self, repository: Repository, path: str, entity: str) -> "Listed | None":
         found: list[str] = []
         tags: Sequence[str] = ()
         new, pages = "", 0
-        async for page in self._pages(repository, f"tags/list?n={_PAGE}", known=entity):
+        async for page in self._pages(repository, path, known=entity):
             if page.status == 304 and entity and not pages:
                 return None
             tags = _decode(page.body, _Tags).tags or ()
@@ -299,11 +310,8 @@ class Registry:
             yield page
             if not following:
                 return
-            if (
-                webaddress.read(following).origin() != webaddress.read(start).origin()
-                or following == url
-            ):
-                raise RegistryError("the next page of the list is on another server")
+            if following == url:
+                raise RegistryError("the next page of the list is the page itself")
             url = following
         raise MalformedError(f"the list has more than {_MAX_PAGES} pages")
 
@@ -441,11 +449,13 @@ def _may_fill_a_page(count: int) -> bool:
 
 
 def _next(url: str, answer: aiohttp.ClientResponse) -> str:
-    """Return the URL of the next page (RFC 8288), or nothing on the last."""
+    """Return the URL of the next page (RFC 8288) on the registry, or nothing on the last."""
     try:
         link = answer.links.get("next")
-        following = urljoin(url, str(link["url"])) if link else ""
-        return following if not following or webaddress.read(following).host else url
+        if not link:
+            return ""
+        there = webaddress.read(urljoin(url, str(link["url"])))
+        return str(webaddress.read(url).origin().join(there.relative()))
     except ValueError as exc:
         raise RegistryError("the next page of the list has no readable address") from exc
 

@@ -8,6 +8,7 @@ from collections.abc import Callable
 from typing import Final
 
 from controllers.notification.events.matching import Notice
+from controllers.notification.services.limits import cut
 from controllers.notification.services.service import (
     Answer,
     Ask,
@@ -23,6 +24,8 @@ from toolkit.remote.errors import HttpError
 COLORS: Final = {False: "good", True: "danger"}
 ICON: Final = "https://avatars.githubusercontent.com/u/52158677"
 _LONGEST: Final = 64 << 10
+_LONGEST_TITLE: Final = 256
+"""Characters in Discord."""
 
 
 async def send(notice: Notice, target: Target, ask: Ask) -> None:
@@ -41,7 +44,7 @@ def message(notice: Notice, target: Target, plain: Callable[[str], str] = str) -
     """
     attachment: Json = {
         "color": COLORS[notice.failed],
-        "author_name": notice.title,
+        "author_name": cut(notice.title, _LONGEST_TITLE),
         "text": plain(notice.event.message),
         "fallback": plain(notice.event.message),
         "mrkdwn_in": ["text"],

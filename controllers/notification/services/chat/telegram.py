@@ -11,8 +11,6 @@ from controllers.notification.services import texts
 from controllers.notification.services.service import Ask, Target, post
 
 _ADDRESS: Final = "https://api.telegram.org"
-_LONGEST: Final = 3500
-"""Characters of a message are 4096, after entities are parsed."""
 
 
 async def send(notice: Notice, target: Target, ask: Ask) -> None:
@@ -20,21 +18,10 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     if notice.updates_commit:
         return
     mark = "💣" if notice.failed else "💡"
-    said = html.escape(texts.indented(_cut(notice.event.message)))
+    said = html.escape(texts.indented(notice.event.message))
     lines = [f"{mark} <b>{html.escape(notice.title)}</b>", said]
-    left = _LONGEST
     for key, value in sorted(notice.metadata.items()):
-        said = html.escape(_cut(texts.on_one_line(value), 200))
-        line = f"<b>{html.escape(texts.on_one_line(key))}</b>: {said}"
-        left -= len(line)
-        if left > 0 and len(lines) < _MOST_LINES:
-            lines.append(line)
+        said = html.escape(texts.on_one_line(value))
+        lines.append(f"<b>{html.escape(texts.on_one_line(key))}</b>: {said}")
     body = {"chat_id": target.channel, "text": "\n".join(lines), "parse_mode": "HTML"}
     await post(ask, f"{target.base(_ADDRESS)}/bot{target.token}/sendMessage", body)
-
-
-_MOST_LINES: Final = 8
-
-
-def _cut(text: str, longest: int = 2000) -> str:
-    return text if len(text) <= longest else f"{text[:longest]}…"

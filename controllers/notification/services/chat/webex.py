@@ -10,8 +10,6 @@ from controllers.notification.services import texts
 from controllers.notification.services.service import Ask, Target, bearer, post
 
 _ADDRESS: Final = "https://webexapis.com/v1/messages"
-_LONGEST: Final = 7000
-"""Bytes of a message are 7439."""
 
 
 async def send(notice: Notice, target: Target, ask: Ask) -> None:
@@ -24,6 +22,5 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     lines += [
         f">**{texts.on_one_line(key)}**: {texts.on_one_line(value)}  " for key, value in facts
     ]
-    text = "\n".join(lines).encode()[:_LONGEST].decode(errors="ignore")
-    body = {"roomId": target.channel, "markdown": text}
+    body = {"roomId": target.channel, "markdown": "\n".join(lines)}
     await post(ask, target.base(_ADDRESS), body, bearer(target.token))

@@ -3,16 +3,12 @@
 Schema: zulip.com/api/send-message. ``spec.channel`` is ``<channel>/<topic>``, as in Flux.
 """
 
-from typing import Final
 from urllib.parse import urlencode
 
 from controllers.notification.events.matching import Notice
 from controllers.notification.services import texts
 from controllers.notification.services.service import Ask, Target, UnsuitableError
 from toolkit.remote.proxy import basic
-
-_LONGEST: Final = 9_000
-"""Characters of a message are 10,000."""
 
 
 async def send(notice: Notice, target: Target, ask: Ask) -> None:
@@ -30,7 +26,7 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
         "type": "channel",
         "to": channel,
         "topic": topic,
-        "content": "\n".join(lines)[:_LONGEST],
+        "content": "\n".join(lines),
     }
     await ask(
         "POST",

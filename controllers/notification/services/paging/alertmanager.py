@@ -27,7 +27,7 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     annotations = {"message": event.message}
     if summary := told.pop("summary", ""):
         annotations["summary"] = summary
-    labels = {_NO_LABEL.sub("_", key): value for key, value in told.items()}
+    labels = {_label(key): value for key, value in told.items()}
     labels |= {
         "alertname": f"Flux{about.kind}{event.reason}",
         "severity": event.severity,
@@ -48,3 +48,9 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     if not login and target.username:
         login = {"Authorization": basic(target.username, target.password)}
     await post(ask, target.address, [alert], login)
+
+
+def _label(key: str) -> str:
+    """Return a valid name; Alertmanager refuses the whole alert for an invalid one."""
+    name = _NO_LABEL.sub("_", key)
+    return f"_{name}" if name[:1].isdigit() else name

@@ -11,7 +11,6 @@ from controllers.notification.services.service import Ask, Target, post
 
 _ADDRESS: Final = "https://api.opsgenie.com/v2/alerts"
 _LONGEST_MESSAGE: Final = 130
-_LONGEST_DESCRIPTION: Final = 15_000
 
 
 async def send(notice: Notice, target: Target, ask: Ask) -> None:
@@ -29,7 +28,7 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
     body = {
         "message": f"{about.kind}/{about.name}.{about.namespace}"[:_LONGEST_MESSAGE],
         "alias": alias,
-        "description": notice.event.message[:_LONGEST_DESCRIPTION],
+        "description": notice.event.message,
         "details": {**notice.metadata, "severity": notice.event.severity},
         "source": notice.event.reporting_controller,
     }

@@ -10,8 +10,10 @@ from urllib.parse import urlsplit
 import msgspec
 
 from controllers.notification.events.matching import Notice
+from controllers.notification.services.limits import cut
 from controllers.notification.services.service import Ask, Target, UnsuitableError
 
+_LONGEST_TAG: Final = 200
 _NO_DSN: Final = "the address is not a DSN: write https://<key>@<host>/<project>"
 
 
@@ -31,7 +33,7 @@ async def send(notice: Notice, target: Target, ask: Ask) -> None:
         "message": {"formatted": f"{notice.title}: {notice.event.message}"},
         "tags": {
             "kind": notice.event.involved_object.kind,
-            "name": notice.event.involved_object.name,
+            "name": cut(notice.event.involved_object.name, _LONGEST_TAG),
             "namespace": notice.event.involved_object.namespace,
             "reason": notice.event.reason,
         },

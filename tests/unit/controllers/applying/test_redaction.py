@@ -54,6 +54,32 @@ def test_a_value_is_found_as_messages_show_it(value: str, message: str, told: st
     assert hide(message, {value}) == told
 
 
+@pytest.mark.parametrize(
+    "value",
+    [
+        "*hunter2",
+        "!tag hunter2",
+        "'hunter2'",
+        "hunter2 # of the shop",
+        '{"password": "hunter2"}',
+        "[hunter2]",
+        "password: hunter2",
+    ],
+)
+def test_a_part_of_a_value_that_yaml_takes_apart_is_secret(value: str) -> None:
+    redaction = Redaction(values=frozenset({value}))
+
+    assert redaction.text("expected integer, got hunter2") == "expected integer, got ***"
+
+
+def test_words_of_a_plain_value_are_told() -> None:
+    redaction = Redaction(values=frozenset({"https://db.prod:5432/shop", "correct horse"}))
+
+    assert (
+        redaction.text("cannot reach https on prod, horse") == "cannot reach https on prod, horse"
+    )
+
+
 def test_each_line_of_a_value_is_secret() -> None:
     redaction = Redaction(clear=(config_map(key="-----BEGIN-----\nc2VjcmV0\n"),))
 

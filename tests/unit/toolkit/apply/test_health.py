@@ -276,6 +276,34 @@ def test_a_case_has_the_fields_of_the_object_without_those_of_managers() -> None
     ]
 
 
+@pytest.mark.parametrize(
+    ("ready", "expected"),
+    [(_is("Ready"), CURRENT), (_is("Ready", "False", message="upgrade failed"), PROGRESS)],
+)
+@pytest.mark.parametrize("suspend", [False, True])
+def test_a_suspended_object_has_the_health_of_its_last_reconciliation(
+    ready: Json, expected: Status, *, suspend: bool
+) -> None:
+    obj = _obj(
+        "HelmRelease",
+        "helm.toolkit.fluxcd.io/v2",
+        spec={"suspend": suspend},
+        observedGeneration=1,
+        conditions=[ready],
+    )
+
+    found = health.assess(obj)
+
+    assert found.status is (expected if suspend else PROGRESS)
+    assert ("generation" in found.message) is not suspend
+
+
+def test_a_suspended_object_of_another_controller_waits_for_its_generation() -> None:
+    obj = _obj("Work", "example.org/v1", spec={"suspend": True}, observedGeneration=1)
+
+    assert health.assess(obj).status is PROGRESS
+
+
 def test_no_rule_changes_what_a_generation_or_a_deletion_means() -> None:
     unseen = _obj("Widget", "x/v1", phase="Done", observedGeneration=1)
     leaving = _deployment()

@@ -124,6 +124,14 @@ async def test_values_that_break_the_object_are_refused(pool: WorkerPool) -> Non
         await _one(pool, "${a}", a="{b: [")
 
 
+@pytest.mark.parametrize("value", ["*hunter2", "!!int hunter2"])
+async def test_values_that_break_the_object_are_not_quoted(pool: WorkerPool, value: str) -> None:
+    with pytest.raises(SubstitutionError, match="write quotes into the value") as caught:
+        await _one(pool, "${a}", a=value)
+
+    assert "hunter2" not in str(caught.value)
+
+
 @settings(
     deadline=None,
     max_examples=60,
