@@ -27,8 +27,26 @@ _TARGET: Final = re.compile(
 )
 
 
+_HINTS: Final = {
+    # what the YAML parser says: what the author should look for
+    "found character that cannot start any token": "indent with spaces instead of tabs, and quote "
+    "a value that begins with @, ` or %",
+    "mapping values are not allowed in this context": "quote a value that contains ': ', and align "
+    "the fields of an object",
+    "did not find expected key": "align the fields of an object",
+    "did not find expected '-' indicator": "align the entries of a list",
+    "could not find expected ':'": "write a colon and a space after each name of a field",
+}
+
+
 def told(text: str) -> str:
     """Return the message of the engine, with the file and what is wrong with it first."""
+    message = _located(text)
+    remedy = next((_HINTS[each] for each in _HINTS if each in message), "")
+    return f"{message}: {remedy}" if remedy else message
+
+
+def _located(text: str) -> str:
     if not text.startswith(_BUILD):
         return text
     folder, cause = _innermost(text.removeprefix(_BUILD))

@@ -338,3 +338,35 @@ def test_a_kustomization_that_others_complete_is_not_built_as_it_is_written(
     code, out, err = run(str(fleet), "-o", "json")
 
     assert (code, json.loads(out)["failedBuilds"]) == (0, []), err
+
+
+def test_rules_between_fields_are_those_of_the_api_server(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "all.yaml").write_text(
+        _KUSTOMIZATION.format(name="none", path="./", kind="GitRepository", source="x").partition(
+            "  sourceRef"
+        )[0]
+        + "---"
+        + _RELEASE.partition("  chart:")[0]
+        + "  install: {strategy: {name: RemediateOnFailure, retryInterval: 5m}}\n"
+        + "---"
+        + _RELEASE.replace("name: web,", "name: right,", 1)
+    )
+
+    code, out, _ = run(str(tmp_path), "-o", "json")
+
+    assert code == 1
+    assert {
+        (each["name"], each["field"], each["message"]) for each in json.loads(out)["findings"]
+    } == {
+        (
+            "none",
+            "spec.sourceRef",
+            "sourceRef is required unless sourceRefs has at least one entry",
+        ),
+        ("web", "spec", "either chart or chartRef must be set"),
+        (
+            "web",
+            "spec.install.strategy",
+            ".retryInterval cannot be set when .name is 'RemediateOnFailure'",
+        ),
+    }

@@ -54,6 +54,17 @@ _FAILED = "kustomize build failed: "
             f"{_FAILED}no matches for Id Deployment.v1.apps/web.[noNs]",
         ),
         ("another error: openat /x: y", "another error: openat /x: y"),
+        (
+            (
+                "failed to decode Kubernetes YAML from a/cm.yaml: MalformedYAMLError: yaml: line 4: "
+                "found character that cannot start any token"
+            ),
+            (
+                "failed to decode Kubernetes YAML from a/cm.yaml: MalformedYAMLError: yaml: line 4: "
+                "found character that cannot start any token: indent with spaces instead of tabs, "
+                "and quote a value that begins with @, ` or %"
+            ),
+        ),
     ],
 )
 def test_the_file_that_failed_comes_first(text: str, told: str) -> None:
