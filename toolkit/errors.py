@@ -39,11 +39,17 @@ class PenstockError(Exception):
         Users' filters match the beginnings of Flux's messages, so Penstock's own text comes after
         it.
         """
-        told = type(self).__new__(
-            type(self), f"{context}: {self}"
-        )  # Subclasses have different parameters.
-        told.__dict__.update(self.__dict__)
+        told = self._saying(f"{context}: {self}")
         told.reason = reason or self.reason
+        return told
+
+    def advising(self, remedy: str) -> Self:
+        """Return this error with ``remedy`` after its message; without one, the same error."""
+        return self._saying(f"{self}: {remedy}") if remedy else self
+
+    def _saying(self, message: str) -> Self:
+        told = type(self).__new__(type(self), message)  # Subclasses have different parameters.
+        told.__dict__.update(self.__dict__)
         return told
 
 

@@ -20,6 +20,7 @@ OFF_SWITCH: Final = "kustomize.toolkit.fluxcd.io/substitute"
 """Label or annotation with which an object is left alone; its value is ``disabled``."""
 
 _NAME: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
+_UNSET: Final = "variable not set (strict mode)"
 
 
 class SubstitutionError(TransientError):
@@ -117,5 +118,17 @@ def _translate(error: calls.EngineError, sent: Sequence[Json]) -> SubstitutionEr
     if error.code == "SubstitutionFailed":
         ref = ref_of(sent[error.detail["index"]])
         # begins as Flux's, which filters match
-        return SubstitutionError(f"post build failed for '{ref.name}': {ref}: {error}")
+        return SubstitutionError(
+            f"post build failed for '{ref.name}': {ref}: {error}{_advice(error)}"
+        )
     return SubstitutionError(f"variable substitution failed: {error}")
+
+
+def _advice(error: calls.EngineError) -> str:
+    """Return what to do about a variable that has no value."""
+    if _UNSET not in str(error):
+        return ""
+    return (
+        ": set it in spec.postBuild, give it a default with ${name:=default}, or write $${name} to"
+        " keep it"
+    )
