@@ -9,7 +9,7 @@ from typing import Final
 import click
 from click import shell_completion
 
-from cli import commands, errors, goflags, loading, progress
+from cli import commands, errors, goflags, loading, progress, suggesting
 from toolkit.errors import PenstockError
 
 _FAILED: Final[Mapping[str, int]] = {"diff": 2, "check": 2}
@@ -32,6 +32,7 @@ class _Verbs(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Parse the arguments after the verb as Go's programs do (click)."""
+        suggesting.require_known(ctx, self, args[0], commands.VERBS)
         name, command, rest = super().resolve_command(ctx, args)
         return name, command, goflags.adapt(ctx, command, rest) if command else rest
 

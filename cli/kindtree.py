@@ -11,7 +11,7 @@ from typing import Any, Final
 
 import click
 
-from cli import errors, goflags, status
+from cli import errors, goflags, status, suggesting
 from crds import ARTIFACT_GENERATOR, EXTERNAL_ARTIFACT
 from crds import KINDS as ALL
 from crds.kind import Kind
@@ -81,6 +81,7 @@ class AliasGroup(click.Group):
         self, ctx: click.Context, args: list[str]
     ) -> tuple[str | None, click.Command | None, list[str]]:
         """Report the command's own name, not the alias, and read its flags as Go does (click)."""
+        suggesting.require_known(ctx, self, args[0], {**self.commands, **self._aliases})
         _, command, rest = super().resolve_command(ctx, args)
         if command is None:
             return None, None, rest

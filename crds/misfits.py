@@ -211,10 +211,21 @@ def _type(found: _Found, match: re.Match[str]) -> Misfit:
     wanted = match["wanted"].split(" | ")
     rule = " or ".join(_TYPES.get(each, ("something else", ""))[0] for each in wanted)
     there = _TYPES.get(match["got"], ("something else", ""))[0]
-    remedy = _TYPES.get(wanted[0], ("", _REFERENCE))[1]
+    remedy = _example(found.type) or _TYPES.get(wanted[0], ("", _REFERENCE))[1]
     if match["got"] == "null":
         remedy = "write a value, or leave the field out"
     return found.misfit(f"it must be {rule}, and is {there}", remedy)
+
+
+def _example(kind: inspect.Type | None) -> str:
+    """Return what to write where more is known of a text than that it is one."""
+    match _bare(kind):
+        case inspect.StrType(pattern=str(pattern)):
+            return forms.FORMS.get(pattern, ("", ""))[1]
+        case inspect.LiteralType(values=values):
+            return f"write {', '.join(str(each) for each in values)}"
+        case _:
+            return ""
 
 
 def _pattern(found: _Found, match: re.Match[str]) -> Misfit:
@@ -237,15 +248,23 @@ def _range(found: _Found, match: re.Match[str]) -> Misfit:
 
 
 def _enum(found: _Found, _: re.Match[str]) -> Misfit:
-    kind = _bare(found.type)
-    if isinstance(kind, inspect.LiteralType):
-        words = ", ".join(str(each) for each in kind.values)
-        return found.misfit("it is not one of the words that the field takes", f"write {words}")
-    return found.misfit("it is not one of the words that the field takes", _REFERENCE)
+    remedy = _example(found.type) or _REFERENCE
+    return found.misfit("it is not one of the words that the field takes", remedy)
+
+
+_MISSING: Final[tuple[tuple[type[inspect.Type], str], ...]] = (
+    # the type of the field, and what to write
+    (inspect.BoolType, "write true or false"),
+    (inspect.ListType, "write its entries below it, each after '- '"),
+    (inspect.StructType, "write its fields below it"),
+    (inspect.DictType, "write its fields below it"),
+)
 
 
 def _missing(found: _Found, match: re.Match[str]) -> Misfit:
-    return found.misfit("it is missing", "write it", below=match["name"])
+    kind = _bare(_inner(found.type, match["name"]))
+    remedy = next((told for each, told in _MISSING if isinstance(kind, each)), "write it")
+    return found.misfit("it is missing", _example(kind) or remedy, below=match["name"])
 
 
 def _unknown(found: _Found, match: re.Match[str]) -> Misfit:

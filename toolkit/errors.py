@@ -48,6 +48,10 @@ class PenstockError(Exception):
         told.reason = reason or self.reason
         return told
 
+    def advising(self, remedy: str) -> Self:
+        """Return this error with ``remedy`` after its message; without one, the same error."""
+        return self.retold(f"{self}: {remedy}") if remedy else self
+
 
 class StalledError(PenstockError):
     """Retrying cannot help: the Stalled condition is set and no retry is scheduled."""

@@ -12,19 +12,19 @@ import json
 import posixpath
 import re
 from collections import deque
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import AsyncIterator, Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Final, TypeAlias
 
-from cli.check import files, roles, subjects
+from cli.check import files, origins, roles, subjects
 from cli.check.subjects import Place, Subject
 from controllers.kustomize import rendering
 from crds import KUSTOMIZATION
 from toolkit.errors import PenstockError
 from toolkit.native import calls
 from toolkit.native.pool import WorkerPool
-from toolkit.objects import GroupVersionKind, Json, gvk_of, key_of
+from toolkit.objects import GroupVersionKind, Json, gvk_of
 from toolkit.render import kustomize, substitute
 from toolkit.turns import ALONE
 
@@ -50,82 +50,72 @@ async def build(root: Path, written: Sequence[Subject], namespace: str, seconds:
     ``namespace`` is the default for manifests; ``seconds`` is the timeout of a build.
     """
     known = roles.read(root)
-    written = [each for each in written if known.holds_objects(each.place.file)]
-    own = _sources(root, written, namespace)
+    written = [
+        subjects.settled(each, files.namespace(root, each.place.file) or namespace)
+        for each in written
+        if known.holds_objects(each.place.file)
+    ]
+    own = _sources(root, written)
     pool = calls.start(size=_AT_ONCE, reads=(root,))
     try:
-        builder = _Builder(pool, root, _Origins(written), own, namespace, seconds)
+        builder = _Builder(pool, root, origins.Origins(written), own, namespace, seconds)
         applied = await _applied(builder, [each for each in written if _is(each)])
     finally:
         await pool.close()
-    reached = {_where(each.place) for each in applied if each.place.file}
-    left = [
-        _as_written(each, files.namespace(root, each.place.file) or namespace)
-        for each in written
-        if _where(each.place) not in reached
-    ]
-    return Built(subjects.unique([*left, *applied]), builder.failures, sorted(builder.passed_over))
+    reached = {_where(each.place) for each in applied.subjects if each.place.file}
+    left = [_as_written(each) for each in written if _where(each.place) not in reached]
+    return replace(applied, subjects=subjects.unique([*left, *applied.subjects]))
 
 
-def _as_written(subject: Subject, namespace: str) -> Subject:
-    settled = subjects.settled(subject, namespace)
-    return replace(settled, partial="${" in json.dumps(settled.obj.get("spec")))
+def _as_written(subject: Subject) -> Subject:
+    return replace(subject, partial="${" in json.dumps(subject.obj.get("spec")))
 
 
-async def _applied(builder: "_Builder", written: Sequence[Subject]) -> list[Subject]:
+async def _applied(builder: "_Builder", written: Sequence[Subject]) -> Built:
     """Build downwards from the Kustomizations that no other one applies."""
     products = await asyncio.gather(*(builder.products(each) for each in written))
     below = {
         _where(made.place)
-        for each, found in zip(written, products, strict=True)
-        for made in found
+        for each, product in zip(written, products, strict=True)
+        for made in product.subjects
         if made.place != each.place
     }
     roots = [each for each in written if _where(each.place) not in below]
-    applied: list[Subject] = []
     reached: set[_Where] = set()
+    applied: list[Subject] = []
+    failures, passed_over = set[str](), set[str]()
     # Those that apply each other in a circle have no root: each is one that is not reached yet.
     for start in [*roots, *(each for each in written if _where(each.place) in below)]:
-        if _where(start.place) not in reached:
-            reached.add(_where(start.place))
-            for made in await _downwards(builder, start):
-                applied.append(made)
-                reached.add(_where(made.place))
-    return applied
+        if _where(start.place) in reached:
+            continue
+        reached.add(_where(start.place))
+        async for product in _downwards(builder, start):
+            applied += product.subjects
+            reached.update(_where(made.place) for made in product.subjects)
+            failures.update(filter(None, [product.failure]))
+            passed_over.update(filter(None, [product.passed_over]))
+    return Built(applied, sorted(failures), sorted(passed_over))
 
 
-async def _downwards(builder: "_Builder", start: Subject) -> list[Subject]:
-    found: list[Subject] = []
+async def _downwards(builder: "_Builder", start: Subject) -> AsyncIterator["_Product"]:
     queue, seen = deque([start]), set()
     while queue:
-        for made in await builder.products(queue.popleft()):
-            found.append(made)
+        product = await builder.products(queue.popleft())
+        yield product
+        for made in product.subjects:
             mark = (*made.ref.identity, json.dumps(made.obj.get("spec"), sort_keys=True))
             if _is(made) and mark not in seen:
                 seen.add(mark)
                 queue.append(made)
-    return found
 
 
-@dataclass(slots=True)
-class _Origins:
-    """Finds the manifest that an object was made of."""
+@dataclass(frozen=True, slots=True)
+class _Product:
+    """What a Kustomization applies, or why the build failed, or why it is not known."""
 
-    written: Sequence[Subject]
-    _by_name: dict[tuple[str, str, str], list[Subject]] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        for each in self.written:
-            self._by_name.setdefault(_named(each.obj), []).append(each)
-
-    def place(self, obj: Json, path: str) -> Place:
-        """Return the place where an object is written; empty if the build renamed or created it."""
-        found = self._by_name.get(_named(obj), [])
-        namespace = key_of(obj).namespace
-        fitting = [each for each in found if key_of(each.obj).namespace in {"", namespace}]
-        # Several overlays may have objects of one name: those below the path come first.
-        near = sorted(fitting or found, key=lambda each: not _below(each.place.file, path))
-        return near[0].place if near else Place()
+    subjects: Sequence[Subject] = ()
+    failure: str = ""
+    passed_over: str = ""
 
 
 class _Builder:
@@ -135,35 +125,35 @@ class _Builder:
         self,
         pool: WorkerPool,
         root: Path,
-        origins: _Origins,
+        written: origins.Origins,
         own: frozenset[tuple[str, str]],
         namespace: str,
         seconds: float,
     ) -> None:
-        self._pool, self._root, self._origins, self._own = pool, root, origins, own
+        self._pool, self._root, self._origins, self._own = pool, root, written, own
         self._namespace, self._seconds = namespace, seconds
-        self._known: dict[str, asyncio.Task[list[Subject]]] = {}
-        self.failures: list[str] = []
-        self.passed_over: set[str] = set()
+        self._known: dict[str, asyncio.Task[_Product]] = {}
 
-    async def products(self, holder: Subject) -> list[Subject]:
+    async def products(self, holder: Subject) -> _Product:
         """Return the objects of our kinds that a Kustomization of this repository applies."""
         holder = subjects.settled(holder, self._namespace)
         path = _path(holder.obj)
         elsewhere = self._elsewhere(holder, path)
         if elsewhere:
-            self.passed_over.add(f"{holder.ref}: {elsewhere}")
-            return []
+            return _Product(passed_over=f"{holder.ref}: {elsewhere}")
         spec = holder.obj["spec"]
         plan = {name: spec[name] for name in rendering.TRANSFORMATIONS if spec.get(name)}
-        mark = json.dumps([path, plan, spec.get("postBuild")], sort_keys=True)
+        mark = json.dumps([path, plan, spec.get("postBuild"), holder.ref.namespace], sort_keys=True)
         if mark not in self._known and len(self._known) >= _MOST_BUILDS:
-            self.passed_over.add(f"{holder.ref}: there are more than {_MOST_BUILDS} builds")
-        elif mark not in self._known:
+            return _Product(passed_over=f"{holder.ref}: there are more than {_MOST_BUILDS} builds")
+        if mark not in self._known:
             made = self._build(holder, path, plan, spec.get("postBuild"))
             self._known[mark] = asyncio.create_task(made)
-        found = await self._known[mark] if mark in self._known else []
-        return [replace(each, by=holder.ref.key) for each in found]
+        found = await self._known[mark]
+        return _Product(
+            subjects=[replace(each, by=holder.ref.key) for each in found.subjects],
+            failure=found.failure and f"{holder.ref} cannot be built: {found.failure}",
+        )
 
     def _elsewhere(self, holder: Subject, path: str) -> str:
         """Return why a Kustomization cannot be built from this repository; empty if it can."""
@@ -174,26 +164,29 @@ class _Builder:
             return f"spec.path: there is no directory {path or '.'} in this repository"
         return ""
 
-    async def _build(self, holder: Subject, path: str, plan: Json, post: Any) -> list[Subject]:
-        wanted = kustomize.Build(mounts={"": self._root}, path=f"./{path}", transformations=plan)
+    async def _build(self, holder: Subject, path: str, plan: Json, post: Any) -> _Product:
+        wanted = kustomize.Build(
+            mounts={"": self._root}, path=f"./{path}", transformations=origins.asked(plan)
+        )
         try:
             built = await kustomize.build(self._pool, wanted, flow=ALONE, timeout=self._seconds)
             plain = [each for each in built.objects if subjects.ours(each)]
             objects = await self._substituted(plain, post) if isinstance(post, dict) else plain
         except PenstockError as exc:
-            self.failures.append(f"{holder.ref} cannot be built: {exc}")
-            return []
-        return [
-            subjects.settled(
-                Subject(
-                    obj=obj,
-                    place=self._origins.place(before, path),
-                    partial=isinstance(post, dict) and "${" in json.dumps(obj),
-                ),
-                holder.ref.namespace,
-            )
-            for before, obj in zip(plain, objects, strict=True)
-        ]
+            return _Product(failure=str(exc))
+        return _Product(
+            subjects=[
+                subjects.settled(
+                    Subject(
+                        obj=origins.without(obj, plan),
+                        place=self._origins.place(before, path),
+                        partial=isinstance(post, dict) and "${" in json.dumps(obj),
+                    ),
+                    holder.ref.namespace,
+                )
+                for before, obj in zip(plain, objects, strict=True)
+            ]
+        )
 
     async def _substituted(self, objects: Sequence[Json], post: Json) -> Sequence[Json]:
         given = post.get("substitute")
@@ -213,13 +206,13 @@ class _Builder:
         )
 
 
-def _sources(root: Path, written: Iterable[Subject], namespace: str) -> frozenset[tuple[str, str]]:
+def _sources(root: Path, written: Iterable[Subject]) -> frozenset[tuple[str, str]]:
     """Return kind and name of the sources that are this repository.
 
     Those are the ones of which some Kustomization builds a directory that is here. A path of the
     root alone does not tell, because every repository has one.
     """
-    found = [subjects.settled(each, namespace).obj for each in written if _is(each)]
+    found = [each.obj for each in written if _is(each)]
     return frozenset(
         _source(obj)
         for obj in found
@@ -253,14 +246,6 @@ def _is_directory(root: Path, path: str) -> bool:
         return target.is_relative_to(root.resolve()) and target.is_dir()
     except (OSError, ValueError):
         return False
-
-
-def _named(obj: Json) -> tuple[str, str, str]:
-    return (*gvk_of(obj).group_kind, key_of(obj).name)
-
-
-def _below(file: str, path: str) -> bool:
-    return not path or file.startswith(f"{path}/")
 
 
 def _where(place: Place) -> _Where:

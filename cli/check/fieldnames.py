@@ -7,7 +7,7 @@ not looked at.
 """
 
 import difflib
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import Any, Final
 
@@ -20,28 +20,59 @@ _OTHERS: Final = frozenset({"apiVersion", "kind", "metadata", "status"})
 
 
 def unknown(obj: Json) -> Iterator[tuple[str, str]]:
-    """Return the path of each unknown field, and a field with a similar name or an empty text."""
-    schema = _schema(*gvk_of(obj).group_kind)
-    yield from _unknown({key: obj[key] for key in obj if key not in _OTHERS}, schema, "")
+    """Return the path of each unknown field, and the field that may be meant or an empty text.
+
+    That is a field with a similar name, or the path of one with the same name that is one level
+    deeper or higher.
+    """
+    yield from _unknown(
+        {key: obj[key] for key in obj if key not in _OTHERS},
+        schema(*gvk_of(obj).group_kind),
+        "",
+        {},
+    )
 
 
 @cache
-def _schema(group: str, kind: str) -> Schema:
+def schema(group: str, kind: str) -> Schema:
+    """Return the schema of a kind's stored version, which has the fields of all versions."""
     return versions.newest(_KINDS[group, kind])
 
 
-def _unknown(value: Any, schema: Schema, path: str) -> Iterator[tuple[str, str]]:
+def _unknown(
+    value: Any, shape: Schema, path: str, above: Mapping[str, str]
+) -> Iterator[tuple[str, str]]:
+    """``above`` are the paths of the fields of the objects around the value, by their names."""
     if isinstance(value, list):
         for number, each in enumerate(value):
-            yield from _unknown(each, schema.get("items", {}), f"{path}[{number}]")
-    elif isinstance(value, dict) and "properties" in schema:
-        fields = schema["properties"]
+            yield from _unknown(each, shape.get("items", {}), f"{path}[{number}]", above)
+    elif isinstance(value, dict) and "properties" in shape:
+        fields = shape["properties"]
+        own = {name: _below(path, name) for name in fields}
         for name, each in value.items():
-            place = f"{path}.{name}" if path else name
+            place = _below(path, name)
             if name in fields:
-                yield from _unknown(each, fields[name], place)
+                yield from _unknown(each, fields[name], place, {**above, **own})
             else:
-                yield place, next(iter(difflib.get_close_matches(name, fields, n=1)), "")
-    elif isinstance(value, dict) and isinstance(schema.get("additionalProperties"), dict):
+                yield place, _meant(name, own, fields, above)
+    elif isinstance(value, dict) and isinstance(shape.get("additionalProperties"), dict):
         for name, each in value.items():
-            yield from _unknown(each, schema["additionalProperties"], f"{path}.{name}")
+            yield from _unknown(each, shape["additionalProperties"], f"{path}.{name}", above)
+
+
+def _meant(
+    name: str, own: Mapping[str, str], fields: Mapping[str, Schema], above: Mapping[str, str]
+) -> str:
+    """Return the field that the author may have meant."""
+    deeper = [
+        _below(own[each], name)
+        for each, shape in fields.items()
+        if name in shape.get("properties", {})
+    ]
+    if len(deeper) == 1:
+        return deeper[0]
+    return above.get(name) or next(iter(difflib.get_close_matches(name, fields, n=1)), "")
+
+
+def _below(path: str, name: str) -> str:
+    return f"{path}.{name}" if path else name

@@ -13,7 +13,7 @@ from typing import Any, Final
 
 import msgspec
 
-from cli.check import fieldnames
+from cli.check import fieldnames, schemarules
 from cli.check.subjects import Subject
 from crds import KINDS, REFERENCE_GRANT
 from crds.conversion import ConversionError, Converter
@@ -95,7 +95,7 @@ _BLOCKED: Final = f"refer to an object of the own namespace, see {remedies.LOCKE
 async def judge(policy: References, found: Sequence[Subject]) -> list[Finding]:
     """Return the findings for these objects, in their order.
 
-    Workers of the engine start only if a text needs them.
+    Workers of the engine start only if a text or a rule needs them.
     """
     findings = Judge(policy=policy).judge(found)
     async with contextlib.AsyncExitStack() as stack:
@@ -169,7 +169,7 @@ def _validated(stored: _Stored, waiting: Mapping[Waiter, Seen]) -> Iterator[Find
             subject=subject,
             field="apiVersion",
             rule="version-unknown",
-            message=stored.problem,
+            message=stored.problem.removeprefix(f"{subject.ref}: apiVersion: "),
             remedy=f"write apiVersion: {checks.kind.api_version}",
         )
     if stored.obj is None:
@@ -193,7 +193,21 @@ async def _judged(stored: _Stored, judges: Judges) -> list[Finding]:
     if stored.obj is None or not stored.fits:
         return []
     found = await judged(judges, stored.checks, stored.obj)
-    return [_shown(stored.subject, each) for each in found]
+    unmet = await schemarules.broken(judges.evaluates, stored.obj)
+    return [
+        *(_shown(stored.subject, each) for each in found),
+        *(_unmet(stored, each) for each in unmet),
+    ]
+
+
+def _unmet(stored: _Stored, broken: schemarules.Broken) -> Finding:
+    return Finding(
+        subject=stored.subject,
+        field=broken.field,
+        rule="schema-rule",
+        message=broken.message,
+        remedy=f"see docs/api/{stored.checks.kind.group}.md",
+    )
 
 
 def _shown(subject: Subject, each: verdict.Finding) -> Finding:

@@ -144,7 +144,9 @@ def _document(name: str) -> Json:
 
     try:
         document = yaml.safe_load(Path(name).read_text())
-    except (OSError, UnicodeError, yaml.YAMLError) as exc:
+    except OSError as exc:
+        raise errors.UsageError(f"--values: cannot read {name}: {exc.strerror}") from exc
+    except (UnicodeError, yaml.YAMLError) as exc:
         raise errors.UsageError(f"--values: {name} cannot be read as YAML: {exc}") from exc
     if not isinstance(document, dict):
         raise errors.UsageError(f"--values: {name} must hold a mapping of values")

@@ -9,6 +9,8 @@ from urllib.parse import urlsplit
 
 from cli import errors, progress
 from cli.creating.flags import Values
+from toolkit.remote.git.errors import GitSpecError
+from toolkit.remote.git.url import GitUrl, url_of
 
 SCHEMES: Final = ("ssh", "http", "https")
 
@@ -21,10 +23,13 @@ def require_scheme(url: str) -> str:
     """
     scheme = urlsplit(url).scheme
     if scheme not in SCHEMES:
-        raise errors.UsageError(
-            f"--url: scheme {scheme!r} is not supported, use ssh, http or https"
-        )
-    return scheme
+        meant = url_of(url)
+        remedy = f"write {meant}" if meant else "use ssh, http or https"
+        raise errors.UsageError(f"--url: scheme {scheme!r} is not supported: {remedy}")
+    try:
+        return GitUrl.parse(url).scheme
+    except GitSpecError as exc:
+        raise errors.UsageError(f"--url: {exc}") from exc
 
 
 def read(values: Values, key: str) -> str:

@@ -1,14 +1,23 @@
 """A row of ``create``: a kind and its flags; and the manifests made from it."""
 
+import dataclasses
+import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
 
 from cli import errors
 from cli.creating import flags
 from cli.creating.flags import Flag, Values
+from crds import misfits
 from crds.kind import Kind
 from toolkit.objects import Json
+
+_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
+_LONGEST: Final = 253
 
 Finish = Callable[[Values, Json], None]
 """Completes a spec, or refuses the typed values with a UsageError."""
@@ -47,26 +56,45 @@ def manifest(row: Row, name: str, namespace: str, values: Values) -> Json:
     spec = flags.fields(row.flags, values)
     if row.finish:
         row.finish(values, spec)
-    return {
-        "apiVersion": _version(row.kind),
+    version, model = _version(row.kind)
+    made: Json = {
+        "apiVersion": f"{row.kind.group}/{version}",
         "kind": row.kind.kind,
         "metadata": metadata(name, namespace, values.get("label") or ()),
         "spec": spec,
     }
+    _require_fit(row, made, model)
+    return made
 
 
-def _version(kind: Kind[Any]) -> str:
+def _version(kind: Kind[Any]) -> tuple[str, type[Struct]]:
     """Return the newest version that Flux has, too: the manifest can go to either."""
-    current = (old.version for old in kind.older if old.current)
-    return f"{kind.group}/{next(current, kind.version)}"
+    current = ((old.version, old.model) for old in kind.older if old.current)
+    return next(current, (kind.version, kind.model))
+
+
+def _require_fit(row: Row, made: Json, model: type[Struct]) -> None:
+    """Refuse here what the API server would refuse; the message names the flag."""
+    try:
+        msgspec.convert(made, model)
+    except msgspec.ValidationError as exc:
+        misfit = misfits.explain(exc, made, model)
+        places = {f"spec.{flag.at}": f"--{flag.name}" for flag in row.flags if flag.at}
+        field = places.get(misfit.field, misfit.field)
+        raise errors.UsageError(str(dataclasses.replace(misfit, field=field))) from exc
 
 
 def metadata(name: str, namespace: str, pairs: Iterable[str]) -> Json:
     """Return the metadata, with labels of ``key=value``.
 
     Raises:
-        UsageError: one is not such a pair.
+        UsageError: one is not such a pair, or no object can have this name.
     """
+    if len(name) > _LONGEST or not _NAME.fullmatch(name):
+        raise errors.UsageError(
+            f"{name!r} is not a name of an object: write lower case letters, digits, '-' and '.', "
+            "a letter or digit first and last"
+        )
     labels = {}
     for pair in flags.words(pairs):
         key, equals, value = pair.partition("=")

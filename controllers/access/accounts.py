@@ -34,7 +34,9 @@ class Accounts:
         try:
             obj = await self.client.get(_SERVICE_ACCOUNT, name, namespace)
         except NotFoundError as error:
-            raise TransientError(f"{shown} not found", reason=_REASON) from error
+            raise TransientError(
+                f"{shown} not found: create it, or correct spec.serviceAccountName", reason=_REASON
+            ) from error
         except ForbiddenError as error:
             raise TransientError(
                 f"{shown} cannot be read: this controller needs the right to get serviceaccounts",

@@ -224,9 +224,10 @@ class Gate:
 
     def _missing(self, gvk: GroupVersionKind) -> str:
         unread = any(cache.gvk == gvk and not cache.synced for cache in self.later)
-        return f"is unknown: no {gvk.kind}s have been listed yet" if unread else "not found"
+        return f"is unknown: no {gvk.kind}s have been listed yet" if unread else _NOT_FOUND
 
 
+_NOT_FOUND: Final = "not found: create it, or correct spec.dependsOn"
 _UNREADY: Final = "is not ready"
 
 

@@ -142,7 +142,8 @@ class ChartReader:
             raise chartsources.unready(kind, ref.key)  # The HelmChart has just been created.
         if source is None:
             raise WaitingError(
-                f"could not get Source object: {kind} '{ref.key}' not found",
+                f"could not get Source object: {kind} '{ref.key}' not found: create it, or correct "
+                "spec.chartRef",
                 reason=fetch.REASON,
                 told=Told(event=""),
             )

@@ -192,17 +192,27 @@ class SourceReader:
         source = self._informers[ref.gvk.kind][1].get(ObjectKey(ref.namespace, ref.name))
         if source is None:
             raise WaitingError(
-                f"{ref.gvk.kind} '{ref.key}' not found",
+                f"{ref.gvk.kind} '{ref.key}' not found: create it, or correct {_field(obj, ref)}",
                 reason="ArtifactFailed",
                 retry_after=obj.spec.retry_seconds,
                 told=Told(event=""),
             )
         if source.status.artifact is None:
             raise WaitingError(
-                "Source artifact not found",
+                f"Source artifact not found: see the condition Ready of {ref.gvk.kind} '{ref.key}'",
                 reason="ArtifactFailed",
                 told=Told(delay=True, event=""),
             )
         self._sources.check(source)
         self._sources.check_artifact(source, source.status.artifact.metadata)
         return source.status.artifact
+
+
+def _field(obj: Kustomization, ref: ObjectRef) -> str:
+    """Return the field that refers to a source."""
+    root = obj.spec.source_ref
+    own = obj.metadata.namespace
+    first = root and (root.kind, root.namespace or own, root.name)
+    return (
+        "spec.sourceRef" if first == (ref.gvk.kind, ref.namespace, ref.name) else "spec.sourceRefs"
+    )

@@ -4,10 +4,10 @@ Penstock's own text (the field, the rule, the remedy) follows. The beginnings ar
 source-controller 1.10, and change only with Flux.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import MappingProxyType
-from typing import Final
+from typing import Any, Final
 
 from toolkit.errors import PenstockError
 
@@ -31,17 +31,19 @@ def beginning(
     *kinds: type[PenstockError],
     but: tuple[type[PenstockError], ...] = (),
     reason: str | None = None,
+    advice: Callable[[Any], str] = lambda _: "",
 ) -> Iterator[None]:
     """Put ``context`` before the message of errors of these kinds, and set ``reason`` if given.
 
-    Errors of the kinds ``but`` stay unchanged.
+    Errors of the kinds ``but`` stay unchanged. ``advice`` returns the remedy for an error, which
+    follows the message.
     """
     try:
         yield
     except kinds as error:
         if isinstance(error, but):
             raise
-        raise error.within(context, reason=reason) from error
+        raise error.within(context, reason=reason).advising(advice(error)) from error
 
 
 @contextmanager

@@ -17,7 +17,7 @@ from pathlib import Path
 import msgspec
 
 from controllers.access.gitaccess import GitAccess, Grant
-from controllers.source import includes
+from controllers.source import includes, remedies
 from controllers.source.beginnings import beginning
 from controllers.source.replacement import replacing
 from controllers.source.source import SUCCEEDED, Fetched, Scratch, Tree, Upstream
@@ -166,9 +166,10 @@ def _reaching(obj: GitRepository, doing: str) -> Iterator[None]:
         raise error.within("git repository is empty") from error
     except GitError as error:
         what = f"unable to {doing} '{GitUrl.parse(obj.spec.url)}'"
-        raise error.within(
+        told = error.within(
             f"failed to checkout and determine revision: {what}", reason=GitError.default_reason
-        ) from error
+        )
+        raise told.advising(remedies.of_git(obj, error)) from error
 
 
 def reference(obj: GitRepository) -> GitReference:

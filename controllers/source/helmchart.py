@@ -166,7 +166,8 @@ class HelmChartSource:
         if source is None:
             raise TransientError(
                 f"failed to get source: {reference.kind} "
-                f"'{obj.metadata.namespace}/{reference.name}' not found",
+                f"'{obj.metadata.namespace}/{reference.name}' not found: create it, or correct "
+                "sourceRef",
                 reason="SourceUnavailable",
             )
         if not isinstance(source, HelmRepository):

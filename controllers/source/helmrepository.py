@@ -12,9 +12,11 @@ for HelmCharts, and are never reconciled.
 import asyncio
 from collections import OrderedDict
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Final
 
+from controllers.source import remedies
 from controllers.source.beginnings import beginning
 from controllers.source.chartaccess import ChartAccess
 from controllers.source.source import SUCCEEDED, Fetched, File, Scratch, Upstream
@@ -106,7 +108,8 @@ class HelmRepositorySource:
         ``known`` are the validators of the stored index.
         """
         written, read = directory / "index.yaml", directory / "index.json"
-        with beginning(_UNFETCHED, HttpError, IndexationError, reason="Failed"):
+        advice = partial(remedies.of_charts, obj)
+        with beginning(_UNFETCHED, HttpError, IndexationError, reason="Failed", advice=advice):
             told = await repository.download_index(
                 self.http,
                 obj.spec.url,

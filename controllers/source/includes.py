@@ -56,7 +56,8 @@ async def find(obj: GitRepository, lookup: Lookup, store: Store) -> tuple[Artifa
         other = lookup(KIND, key)
         if other is None:
             raise WaitingError(
-                f"could not get resource for include '{name}': GitRepository '{key}' not found",
+                f"could not get resource for include '{name}': GitRepository '{key}' not found: "
+                "create it, or correct spec.include",
                 reason=NOT_FOUND,
             )
         artifact = offered(other, KIND)

@@ -19,7 +19,7 @@ import msgspec
 
 from controllers import originrevision
 from controllers.access.registries import Access, Registries, in_time
-from controllers.source import signatures
+from controllers.source import remedies, signatures
 from controllers.source.beginnings import beginning
 from controllers.source.replacement import replacing
 from controllers.source.signatures import Policy, Verify
@@ -77,7 +77,8 @@ class OCIRepositorySource:
         with replacing(obj.status.artifact, trust), _signing_in():
             async with self._registry(obj, repository) as registry:
                 tag = await _reference(obj, registry, repository)
-                with beginning(_UNRESOLVED, RegistryError, reason=_PULL_FAILED):
+                advice = partial(remedies.of_oci, obj)
+                with beginning(_UNRESOLVED, RegistryError, reason=_PULL_FAILED, advice=advice):
                     descriptor = await registry.resolve(repository, tag)
         digest = descriptor.digest
         return OCIUpstream(

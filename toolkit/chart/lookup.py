@@ -5,6 +5,7 @@ Flux (``GetChartVersion``): an exact version, even if it is a pre-release; other
 version in the range, and of equal ones the most recent. Blocks: for a worker.
 """
 
+import difflib
 import mmap
 from pathlib import Path
 from typing import Final
@@ -32,7 +33,9 @@ class Catalog:
         """
         charts = self._charts(path, digest)
         if name not in charts:
-            raise ChartReferenceError(f"the repository has no chart '{name[:200]}'")
+            similar = difflib.get_close_matches(name[:_LONGEST], list(charts)[:_COMPARED], n=1)
+            meant = f": write {similar[0]!r}" if similar else ""
+            raise ChartReferenceError(f"the repository has no chart '{name[:_LONGEST]}'{meant}")
         try:
             entries = msgspec.json.decode(charts[name], type=list[_Entry])
         except msgspec.DecodeError as exc:
@@ -71,6 +74,9 @@ class _Entry(msgspec.Struct):
 
 
 _KEPT: Final = 2
+_LONGEST: Final = 200
+_COMPARED: Final = 2_000
+"""Limit of names that a misspelt one is compared with."""
 
 
 def _chosen(entries: list[_Entry], wanted: str, name: str) -> _Entry:
@@ -90,5 +96,8 @@ def _chosen(entries: list[_Entry], wanted: str, name: str) -> _Entry:
         if number in within:
             fitting.append((number, entry.created or "", -place))
     if not fitting:
-        raise ChartReferenceError(f"no '{name}' chart with version matching '{wanted}' found")
+        newest = f": the highest version is '{entries[0].version}'" if entries else ""
+        raise ChartReferenceError(
+            f"no '{name}' chart with version matching '{wanted}' found{newest}"
+        )
     return entries[-max(fitting)[2]]

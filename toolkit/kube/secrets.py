@@ -44,7 +44,10 @@ class Secrets:
         try:
             obj = await self._client.get(gvk, name, namespace)
         except NotFoundError as error:
-            missing = TransientError(f"{gvk.kind} '{namespace}/{name}' not found", reason=reason)
+            missing = TransientError(
+                f"{gvk.kind} '{namespace}/{name}' not found: create it, or correct its name",
+                reason=reason,
+            )
             if gvk == SECRET:
                 missing = missing.within(f"failed to get secret '{namespace}/{name}'")
             raise missing from error

@@ -163,16 +163,15 @@ def _content(reference: ValuesReference, fetched: Fetched, namespace: str) -> by
     """Return the content that is referred to, or why an optional one is left out."""
     data = fetched.get((reference.kind, reference.name))
     if data is None:
-        error = _error(
-            reference, namespace, f'{reference.kind.lower()}s "{reference.name}" not found'
-        )
+        why = f'{reference.kind.lower()}s "{reference.name}" not found'
+        remedy = "create it, or correct spec.valuesFrom"
     elif reference.values_key not in data:
-        error = _error(reference, namespace, "key not found")
+        why, remedy = "key not found", "add it, or correct valuesKey"
     else:
         return data[reference.values_key]
     if reference.optional:
-        return str(error)
-    raise error
+        return str(_error(reference, namespace, why))
+    raise _error(reference, namespace, f"{why}: {remedy}")
 
 
 def _document(

@@ -172,5 +172,5 @@ def _translate(error: calls.EngineError) -> BuildError:
     detail = error.detail if isinstance(error.detail, dict) else {}
     encrypted = frozenset(detail.get("encrypted") or ())
     if error.code == "PathNotFound":
-        return PathNotFoundError(str(error))
+        return PathNotFoundError(readable.told(str(error)))
     return BuildError(readable.told(str(error)), encrypted=encrypted)

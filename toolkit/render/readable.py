@@ -11,8 +11,11 @@ from typing import Final
 _BUILD: Final = "kustomize build failed: "
 _DEEPEST: Final = 100
 _TWO_WAYS: Final = re.compile(
-    r"accumulation err='accumulating \w+ from '[^']*': (?P<file>.*?)': (?P<folder>.*)", re.DOTALL
+    r"(?:accumulating resources: )?accumulation err='(?:accumulating \w+|merging resources) from "
+    r"'[^']*': (?P<file>.*?)': (?P<folder>.*)",
+    re.DOTALL,
 )
+_NAMED: Final = re.compile(r"'(?P<file>/[^']*)'")
 _NO_FOLDER: Final = "must build at directory"
 _OUTER: Final = re.compile(
     r"(?:recursed (?:merging|accumulation)\w* (?:from|of) path '(?P<path>[^']*)'"
@@ -27,8 +30,32 @@ _TARGET: Final = re.compile(
 )
 
 
+_HINTS: Final = {
+    # what the YAML parser says: what the author should look for
+    "found character that cannot start any token": "indent with spaces instead of tabs, and quote "
+    "a value that begins with @, ` or %",
+    "mapping values are not allowed in this context": "quote a value that contains ': ', and align "
+    "the fields of an object",
+    "did not find expected key": "align the fields of an object",
+    "did not find expected '-' indicator": "align the entries of a list",
+    "may not add resource with an already registered id": "remove one of the two, or give it "
+    "another name or namespace",
+    "missing Resource metadata": "every YAML file below spec.path is applied: list the manifests "
+    "in a kustomization.yaml, or exclude the file in .sourceignore",
+    "invalid map key": "quote a value that begins with {{, and exclude the templates of a chart",
+    "kustomization path not found": "correct spec.path, which begins at the root of the source",
+    "could not find expected ':'": "write a colon and a space after each name of a field",
+}
+
+
 def told(text: str) -> str:
     """Return the message of the engine, with the file and what is wrong with it first."""
+    message = _located(text)
+    remedy = next((_HINTS[each] for each in _HINTS if each in message), "")
+    return f"{message}: {remedy}" if remedy else message
+
+
+def _located(text: str) -> str:
     if not text.startswith(_BUILD):
         return text
     folder, cause = _innermost(text.removeprefix(_BUILD))
@@ -46,7 +73,13 @@ def _innermost(text: str) -> tuple[str, str]:
     folder = ""
     for _ in range(_DEEPEST):
         if found := _TWO_WAYS.match(text):
-            text = found["file"] if found["folder"].startswith(_NO_FOLDER) else found["folder"]
+            if not found["folder"].startswith(_NO_FOLDER):
+                text = found["folder"]
+                continue
+            text = found["file"]
+            named = _NAMED.search(found["folder"])
+            if named and not any(each.search(text) for each in (_OUTER, _OPENED, _IN_FILE)):
+                return named["file"], text
         elif found := _OUTER.match(text):
             folder = found["path"] or folder
             if found["name"] and "/" not in found["name"]:

@@ -22,6 +22,7 @@ OFF_SWITCH: Final = "kustomize.toolkit.fluxcd.io/substitute"
 _BROKEN: Final = "not YAML any more"
 _QUOTED: Final = re.compile(r"(['\"`]).*\1", re.DOTALL)
 _NAME: Final = re.compile(r"[_a-zA-Z][_a-zA-Z0-9]*")
+_UNSET: Final = "variable not set (strict mode)"
 
 
 class SubstitutionError(TransientError):
@@ -127,9 +128,17 @@ def _translate(error: calls.EngineError, sent: Sequence[Json]) -> SubstitutionEr
 
 
 def _told(error: calls.EngineError) -> str:
-    """Return an error without what a parser quotes: that is a part of a value, perhaps a secret."""
+    """Return an error with its remedy.
+
+    What a parser quotes is left out: that is a part of a value, perhaps a secret.
+    """
     message = str(error)
-    if not message.startswith(_BROKEN):
-        return message
-    brief = _QUOTED.sub("…", message)
-    return f"{brief}: write quotes into the value of the variable, such as '\"*a\"'"
+    if _UNSET in message:
+        return (
+            f"{message}: set it in spec.postBuild, give it a default with ${{name:=default}}, or"
+            " write $${name} to keep it"
+        )
+    if message.startswith(_BROKEN):
+        brief = _QUOTED.sub("…", message)
+        return f"{brief}: write quotes into the value of the variable, such as '\"*a\"'"
+    return message

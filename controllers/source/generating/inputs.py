@@ -98,7 +98,10 @@ class InputReader:
     def _artifact(self, ref: ObjectRef) -> Artifact:
         found = self._informers[ref.gvk.kind].get(ref.key)
         if found is None:
-            raise WaitingError(f"{ref.gvk.kind} '{ref.key}' not found", reason="SourceFetchFailed")
+            raise WaitingError(
+                f"{ref.gvk.kind} '{ref.key}' not found: create it, or correct spec.sources",
+                reason="SourceFetchFailed",
+            )
         artifact: Artifact | None = found.status.artifact
         if artifact is None:
             raise WaitingError(

@@ -337,7 +337,10 @@ async def test_source_that_is_not_there_is_told(world: World) -> None:
 
     assert (error.reason, str(error)) == (
         "SourceUnavailable",
-        "failed to get source: HelmRepository 'apps/charts' not found",
+        (
+            "failed to get source: HelmRepository 'apps/charts' not found: create it, or correct "
+            "sourceRef"
+        ),
     )
 
 

@@ -271,3 +271,102 @@ def test_files_that_are_not_in_the_artifact_are_not_checked(run: Run, tmp_path: 
 
     assert (code, out) == (0, ""), err
     assert "none of 2 objects would be refused" in err
+
+
+def _tenants(root: Path, *names: str) -> Path:
+    """Write a repository whose tenants have manifests with the same names, without namespaces."""
+    files = {
+        "clusters/prod/tenants.yaml": _KUSTOMIZATION.format(
+            name="tenants", path="./tenants/prod", kind="GitRepository", source="fleet"
+        ),
+        "tenants/prod/kustomization.yaml": yaml.safe_dump(
+            {"resources": [f"../base/{name}" for name in names], "namePrefix": "prod-"}
+        ),
+    }
+    for name in names:
+        own = _KUSTOMIZATION.format(name="sync", path="./", kind="GitRepository", source=name)
+        files |= {
+            f"tenants/base/{name}/kustomization.yaml": yaml.safe_dump(
+                {"namespace": name, "resources": ["sync.yaml"]}
+            ),
+            f"tenants/base/{name}/sync.yaml": own.replace(", namespace: flux-system", "").replace(
+                "10m", "often"
+            ),
+        }
+    return _fleet(root, {"clusters/staging/apps.yaml": "", **files})
+
+
+def test_manifests_of_one_name_are_each_found_in_their_file(run: Run, tmp_path: Path) -> None:
+    fleet = _tenants(tmp_path, "blue", "green", "red")
+
+    code, out, err = run(str(fleet), "-o", "json")
+
+    said = json.loads(out)
+    assert code == 1, err
+    assert said["checked"] == 4
+    assert {(each["namespace"], each["name"], each["file"]) for each in said["findings"]} == {
+        (name, "prod-sync", f"tenants/base/{name}/sync.yaml") for name in ("blue", "green", "red")
+    }
+
+
+def test_what_is_not_checked_is_named_as_it_is_applied(run: Run, tmp_path: Path) -> None:
+    fleet = _tenants(tmp_path, "blue", "green")
+
+    _, out, _ = run(str(fleet), "-o", "json")
+
+    named = [each.partition(":")[0] for each in json.loads(out)["notChecked"]]
+    assert named == ["Kustomization/blue/prod-sync", "Kustomization/green/prod-sync"]
+
+
+def test_a_kustomization_that_others_complete_is_not_built_as_it_is_written(
+    run: Run, tmp_path: Path
+) -> None:
+    base = _KUSTOMIZATION.format(name="web", path="./broken", kind="GitRepository", source="fleet")
+    patch = "- {op: replace, path: /spec/path, value: ./web}"
+    fleet = _fleet(
+        tmp_path,
+        {
+            "apps/staging/kustomization.yaml": "resources: [../base]\n"
+            f"patches: [{{target: {{kind: Kustomization}}, patch: '{patch}'}}]\n",
+            "apps/base/kustomization.yaml": "resources: [web.yaml]",
+            "apps/base/web.yaml": base,
+            "broken/kustomization.yaml": "resources: [missing.yaml]",
+            "web/web.yaml": _RELEASE,
+        },
+    )
+
+    code, out, err = run(str(fleet), "-o", "json")
+
+    assert (code, json.loads(out)["failedBuilds"]) == (0, []), err
+
+
+def test_rules_between_fields_are_those_of_the_api_server(run: Run, tmp_path: Path) -> None:
+    (tmp_path / "all.yaml").write_text(
+        _KUSTOMIZATION.format(name="none", path="./", kind="GitRepository", source="x").partition(
+            "  sourceRef"
+        )[0]
+        + "---"
+        + _RELEASE.partition("  chart:")[0]
+        + "  install: {strategy: {name: RemediateOnFailure, retryInterval: 5m}}\n"
+        + "---"
+        + _RELEASE.replace("name: web,", "name: right,", 1)
+    )
+
+    code, out, _ = run(str(tmp_path), "-o", "json")
+
+    assert code == 1
+    assert {
+        (each["name"], each["field"], each["message"]) for each in json.loads(out)["findings"]
+    } == {
+        (
+            "none",
+            "spec.sourceRef",
+            "sourceRef is required unless sourceRefs has at least one entry",
+        ),
+        ("web", "spec", "either chart or chartRef must be set"),
+        (
+            "web",
+            "spec.install.strategy",
+            ".retryInterval cannot be set when .name is 'RemediateOnFailure'",
+        ),
+    }

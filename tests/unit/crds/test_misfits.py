@@ -265,3 +265,45 @@ def test_no_handler_repeats_what_msgspec_says() -> None:
             told.append(f"{file.relative_to(ROOT)}:{handler.lineno}")
 
     assert told == []
+
+
+@pytest.mark.parametrize(
+    ("spec", "told"),
+    [
+        (
+            {"interval": 10, "prune": True},
+            (
+                "spec.interval '10': it must be text, and is a whole number: "
+                "write for example 5m or 1h30m"
+            ),
+        ),
+        ({"interval": "5m"}, "spec.prune: it is missing: write true or false"),
+        ({"prune": True}, "spec.interval: it is missing: write for example 5m or 1h30m"),
+        (
+            {"interval": "5m", "prune": True, "sourceRef": {"name": "a"}},
+            (
+                "spec.sourceRef.kind: it is missing: "
+                "write Bucket, ExternalArtifact, GitRepository, OCIRepository"
+            ),
+        ),
+        (
+            {"interval": "5m", "prune": True, "sourceRef": {"name": "a", "kind": 1}},
+            (
+                "spec.sourceRef.kind '1': it must be text, and is a whole number: "
+                "write Bucket, ExternalArtifact, GitRepository, OCIRepository"
+            ),
+        ),
+        (
+            {"interval": "5m", "prune": True, "decryption": {}},
+            "spec.decryption.provider: it is missing: write sops",
+        ),
+    ],
+)
+def test_the_remedy_says_what_fits_the_field(spec: Any, told: str) -> None:
+    document = {"metadata": {"name": "it"}, "spec": spec}
+    model = MODELS["kustomize.toolkit.fluxcd.io/v1 Kustomization"]
+
+    with pytest.raises(msgspec.ValidationError) as raised:
+        msgspec.convert(document, model)
+
+    assert misfits.told(raised.value, document, model) == told

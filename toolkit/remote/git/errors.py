@@ -5,6 +5,8 @@
     TransientError
     └── GitError                  GitOperationFailed: network, server, repository contents
         ├── GitAuthError          AuthenticationFailed: credentials, or the server's identity
+        │   └── GitLoginError     the server asks for credentials, or refused them
+        ├── RepositoryNotFoundError
         ├── RefNotFoundError      GitOperationFailed: the repository lacks what the spec names
         ├── GitMovedError         GitOperationFailed: a branch moved before a push reached it
         └── EmptyRepositoryError  EmptyGitRepository: it has no reference at all
@@ -29,6 +31,14 @@ class GitAuthError(GitError):
     """The server refused the credentials, or could not prove its identity."""
 
     default_reason = "AuthenticationFailed"
+
+
+class GitLoginError(GitAuthError):
+    """The server refused the credentials, or got none and asks for some."""
+
+
+class RepositoryNotFoundError(GitError):
+    """The server has no such repository, or does not show it to this user."""
 
 
 class RefNotFoundError(GitError):

@@ -28,7 +28,12 @@ from toolkit.remote.dialling import Known, OutOfReachError, Reach
 from toolkit.remote.git import packets
 from toolkit.remote.git.auth import GitAuth
 from toolkit.remote.git.dial import Dial
-from toolkit.remote.git.errors import GitAuthError, GitError
+from toolkit.remote.git.errors import (
+    GitAuthError,
+    GitError,
+    GitLoginError,
+    RepositoryNotFoundError,
+)
 from toolkit.remote.git.limits import MiB
 from toolkit.remote.git.service import Service
 from toolkit.remote.git.url import GitUrl
@@ -155,11 +160,11 @@ class HttpClient(AbstractHttpGitClient):
         if status in {401, 403}:
             refused = "refused the credentials" if self._authorization else "asks for credentials"
             remedy = self._service.remedy
-            raise GitAuthError(f"'{self._top}' {refused} (HTTP {status}){remedy}")
+            raise GitLoginError(f"'{self._top}' {refused} (HTTP {status}){remedy}")
         if status == 407:
             raise GitAuthError("the proxy requires valid credentials")
         if status == 404:
-            raise GitError(f"repository '{self._top}' not found")
+            raise RepositoryNotFoundError(f"repository '{self._top}' not found")
         if status != 200:
             raise GitError(f"'{self._top}' answered with HTTP {status}")
         kind = response.headers.get("Content-Type", "")

@@ -16,6 +16,8 @@ _DEFAULT_PORTS: Final[Mapping[str, tuple[Scheme, int]]] = MappingProxyType(
     {"http": ("http", 80), "https": ("https", 443), "ssh": ("ssh", 22)}
 )
 _SCP: Final = re.compile(r"(?:(?P<user>[^@/:]+)@)?(?P<host>[^/:@]+):(?!//)(?P<path>.+)")
+_BARE: Final = re.compile(r"[A-Za-z0-9-]+(?:\.[A-Za-z0-9-]+)+(?::\d+)?/[^@\s]+")
+"""A host and a path without a scheme."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -42,14 +44,15 @@ class GitUrl:
             port = parts.port
         except ValueError as exc:
             # The parser's message quotes the invalid part, which may be part of a password.
-            raise GitSpecError(
-                "invalid repository URL: its host or port is malformed", reason="URLInvalid"
-            ) from exc
+            told = "invalid repository URL: its host or port is malformed"
+            if text.startswith("ssh://"):
+                told += ": after ssh://, write a slash between host and path, not a colon"
+            raise GitSpecError(told, reason="URLInvalid") from exc
         default = _DEFAULT_PORTS.get(parts.scheme)
         if default is None or not parts.hostname or _unprintable(text):
             raise GitSpecError(
                 f"invalid repository URL{_display(parts)}: "
-                "it must start with http://, https:// or ssh:// and name a host",
+                f"it must start with http://, https:// or ssh:// and name a host{_meant(text)}",
                 reason="URLInvalid",
             )
         return cls(
@@ -92,6 +95,22 @@ class GitUrl:
     def _host_port(self) -> str:
         host = f"[{self.host}]" if ":" in self.host else self.host
         return host if self.port == _DEFAULT_PORTS[self.scheme][1] else f"{host}:{self.port}"
+
+
+def url_of(text: str) -> str:
+    """Return the URL that an address without a scheme means; empty if it means none.
+
+    ``user@host:path`` is SSH, as for git; ``host/path`` is HTTPS.
+    """
+    match = _SCP.fullmatch(text)
+    if match is not None and match["user"] and "@" not in match["path"]:
+        return f"ssh://{match['user']}@{match['host']}/{match['path'].lstrip('/')}"
+    return f"https://{text}" if _BARE.fullmatch(text) else ""
+
+
+def _meant(text: str) -> str:
+    url = "" if _unprintable(text) else url_of(text)
+    return f": write {url}" if url else ""
 
 
 def _unprintable(text: str) -> bool:

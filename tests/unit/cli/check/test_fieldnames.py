@@ -44,6 +44,18 @@ def seeds() -> list[Json]:
         ("GitRepository", {"ref": {"brunch": "main"}}, ("spec.ref.brunch", "branch")),
         ("GitRepository", {"include": [{}, {"repo": {}}]}, ("spec.include[1].repo", "")),
         ("HelmRelease", {"driftDetection": {"mod": "warn"}}, ("spec.driftDetection.mod", "mode")),
+        (
+            "HelmRelease",
+            {"chart": {"version": "1"}},
+            ("spec.chart.version", "spec.chart.spec.version"),
+        ),
+        (
+            "HelmRelease",
+            {"chart": {"spec": {"values": {}}}},
+            ("spec.chart.spec.values", "spec.values"),
+        ),
+        ("Kustomization", {"substitute": {}}, ("spec.substitute", "spec.postBuild.substitute")),
+        ("GitRepository", {"branch": "main"}, ("spec.branch", "spec.ref.branch")),
     ],
 )
 def test_an_unknown_field_is_found_with_its_path(

@@ -283,7 +283,7 @@ def test_credentials_are_never_printed(capsys: pytest.CaptureFixture[str]) -> No
         ([*_KS, "--label=x"], "KEY=VALUE"),
         (["hr", "x"], "either --chart and --source, or --chart-ref"),
         (["hr", "x", "--chart=y"], "--chart needs --source"),
-        ([*_HR, "--values=/nowhere"], "cannot be read as YAML"),
+        ([*_HR, "--values=/nowhere"], "cannot read /nowhere: No such file"),
         ([*_CHART[:3], "--source=podinfo", "--chart=x"], "KIND/NAME"),
     ],
 )
@@ -310,3 +310,53 @@ def test_a_server_without_tls_can_be_permitted(
 ) -> None:
     assert printed(capsys, [*words, "--insecure"])["spec"]["insecure"] is True
     assert "insecure" not in printed(capsys, words)["spec"]
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (
+            ["source", "git", "a", "--branch=main", "--url=git@github.com:org/fleet.git"],
+            "--url: scheme '' is not supported: write ssh://git@github.com/org/fleet.git",
+        ),
+        (
+            ["source", "git", "a", "--branch=main", "--url=github.com/org/fleet"],
+            "--url: scheme '' is not supported: write https://github.com/org/fleet",
+        ),
+        (
+            ["source", "git", "a", "--branch=main", "--url=ssh://git@github.com:org/fleet"],
+            "after ssh://, write a slash between host and path, not a colon",
+        ),
+        (
+            ["source", "helm", "a", "--url=charts.example.com"],
+            "--url 'charts.example.com': it must be a URL over HTTP or HTTPS, or in a registry",
+        ),
+        (["source", "oci", "a", "--tag=1", "--url=ghcr.io/x"], "write oci://<host>/<name>"),
+        (["kustomization", "Apps_1", "--source=a"], "'Apps_1' is not a name of an object"),
+        ([*_HR, "--values=none.yaml"], "--values: cannot read none.yaml: No such file"),
+    ],
+)
+def test_what_the_api_server_would_refuse_is_not_printed(
+    capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    code = main(["create", *words, "--export", "-n", "apps"])
+
+    said = capsys.readouterr()
+    assert (code, said.out) == (1, "")
+    assert told in said.err
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["reconcil", "ks", "apps"], "No such command 'reconcil'. Did you mean 'reconcile'?"),
+        (["get", "kustomisation"], "Did you mean 'kustomization' or 'kustomizations'?"),
+        (["get", "sources", "gitt"], "Did you mean 'git'?"),
+        (["frobnicate"], "No such command 'frobnicate'."),
+    ],
+)
+def test_a_mistyped_command_names_similar_ones(
+    capsys: pytest.CaptureFixture[str], words: list[str], told: str
+) -> None:
+    assert main(words) == 1
+    assert told in capsys.readouterr().err

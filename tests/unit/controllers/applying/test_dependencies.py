@@ -245,7 +245,9 @@ async def test_without_a_grant_every_dependency_that_is_awaited_reads_the_same()
     said = {await told(gate()), await told(gate(unready)), await told(gate(ready))}
     assert said == {"dependency 'infra/base' is not ready"}
     assert "revision" in await told(gate(ready, grants=(GRANTED,)))
-    assert await told(gate(grants=(GRANTED,))) == "dependency 'infra/base' not found"
+    assert await told(gate(grants=(GRANTED,))) == (
+        "dependency 'infra/base' not found: create it, or correct spec.dependsOn"
+    )
 
 
 @pytest.mark.parametrize(

@@ -41,7 +41,9 @@ async def test_missing_object_is_named_unless_it_is_optional() -> None:
     with pytest.raises(TransientError) as caught:
         await gathered(FakeApiServer(), substituteFrom=given)
 
-    assert str(caught.value) == "ConfigMap 'prod/absent' not found"
+    assert str(caught.value) == (
+        "ConfigMap 'prod/absent' not found: create it, or correct its name"
+    )
     assert caught.value.reason == "BuildFailed"
 
 

@@ -87,7 +87,10 @@ async def test_missing_source_is_waited_for() -> None:
     error = await world.refused()
 
     assert isinstance(error, WaitingError)
-    assert (str(error), error.reason) == ("GitRepository 'team/app' not found", "ArtifactFailed")
+    assert (str(error), error.reason) == (
+        "GitRepository 'team/app' not found: create it, or correct spec.sourceRef",
+        "ArtifactFailed",
+    )
     assert world.known == 1
 
 

@@ -136,7 +136,9 @@ def test_source_without_artifact_is_waited_for() -> None:
     with pytest.raises(WaitingError) as caught:
         reader(Cache(app=None)).resolve(kustomization(sourceRef=ref("app")))
 
-    assert str(caught.value) == "Source artifact not found"
+    assert str(caught.value) == (
+        "Source artifact not found: see the condition Ready of GitRepository 'team/app'"
+    )
     assert caught.value.reason == "ArtifactFailed"
 
 

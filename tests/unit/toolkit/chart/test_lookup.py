@@ -50,7 +50,8 @@ def test_range_finds_the_highest_version(path: Path, wanted: str, version: str) 
     ("name", "wanted", "message"),
     [
         ("b", "*", "no chart 'b'"),
-        ("a", ">9", "no 'a' chart with version matching '>9' found"),
+        ("aa", "*", "no chart 'aa': write 'a'"),
+        ("a", ">9", r"no 'a' chart with version matching '>9' found: the highest version is '\d"),
         ("a", "~2", "no 'a' chart"),
         ("a", "not a range", "spec.version"),
         ("", "*", "no chart ''"),

@@ -115,13 +115,14 @@ def test_a_number_that_no_json_can_hold_is_refused(number: str) -> None:
 def test_a_missing_object_is_named(kind: str) -> None:
     assert refused(reference(kind, "gone")) == (
         f"could not resolve {kind} chart values reference 'team/gone' with key 'values.yaml': "
-        f'{kind.lower()}s "gone" not found'
+        f'{kind.lower()}s "gone" not found: create it, or correct spec.valuesFrom'
     )
 
 
 def test_a_missing_key_is_named() -> None:
     assert refused(reference("Secret", "a", valuesKey="b.yaml"), a="{}") == (
-        "could not resolve Secret chart values reference 'team/a' with key 'b.yaml': key not found"
+        "could not resolve Secret chart values reference 'team/a' with key 'b.yaml': key not "
+        "found: add it, or correct valuesKey"
     )
 
 

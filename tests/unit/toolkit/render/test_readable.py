@@ -54,6 +54,43 @@ _FAILED = "kustomize build failed: "
             f"{_FAILED}no matches for Id Deployment.v1.apps/web.[noNs]",
         ),
         ("another error: openat /x: y", "another error: openat /x: y"),
+        (
+            (
+                f"{_FAILED}accumulation err='merging resources from './b.yaml': may not add resource "
+                "with an already registered id: ConfigMap.v1.[noGrp]/a.x': must build at directory: "
+                "'/dup/b.yaml': file is not directory"
+            ),
+            (
+                f"{_FAILED}dup/b.yaml: may not add resource with an already registered id: "
+                "ConfigMap.v1.[noGrp]/a.x: remove one of the two, or give it another name or namespace"
+            ),
+        ),
+        (
+            'kustomization path not found: no directory "appz" in the source',
+            (
+                'kustomization path not found: no directory "appz" in the source: correct spec.path, '
+                "which begins at the root of the source"
+            ),
+        ),
+        (
+            "failed to decode Kubernetes YAML from a/values.yaml: missing Resource metadata",
+            (
+                "failed to decode Kubernetes YAML from a/values.yaml: missing Resource metadata: every "
+                "YAML file below spec.path is applied: list the manifests in a kustomization.yaml, or "
+                "exclude the file in .sourceignore"
+            ),
+        ),
+        (
+            (
+                "failed to decode Kubernetes YAML from a/cm.yaml: MalformedYAMLError: yaml: line 4: "
+                "found character that cannot start any token"
+            ),
+            (
+                "failed to decode Kubernetes YAML from a/cm.yaml: MalformedYAMLError: yaml: line 4: "
+                "found character that cannot start any token: indent with spaces instead of tabs, "
+                "and quote a value that begins with @, ` or %"
+            ),
+        ),
     ],
 )
 def test_the_file_that_failed_comes_first(text: str, told: str) -> None:

@@ -5,6 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from toolkit.errors import StalledError
+from toolkit.remote.git.errors import GitSpecError
 from toolkit.remote.git.url import GitUrl
 
 
@@ -112,3 +113,23 @@ def test_any_text_is_a_url_or_refused(text: str) -> None:
         except StalledError:
             continue
         assert GitUrl.parse(str(parsed)).origin == parsed.origin
+
+
+@pytest.mark.parametrize(
+    ("text", "told"),
+    [
+        ("git@github.com:org/fleet.git", ": write ssh://git@github.com/org/fleet.git"),
+        ("github.com/org/fleet", ": write https://github.com/org/fleet"),
+        ("git.example.com:8443/org/fleet", ": write https://git.example.com:8443/org/fleet"),
+        ("ssh://git@github.com:org/fleet", "a slash between host and path, not a colon"),
+        ("ada:hunter2@git.example.com:org/fleet", "and name a host"),
+        ("ada:hunter2@git.example.com/org", "and name a host"),
+        ("fleet", "and name a host"),
+    ],
+)
+def test_an_address_without_a_scheme_tells_its_url(text: str, told: str) -> None:
+    with pytest.raises(GitSpecError) as caught:
+        GitUrl.parse(text)
+
+    assert str(caught.value).endswith(told)
+    assert "hunter2" not in str(caught.value)
