@@ -1,7 +1,7 @@
 """Regular expressions of users: RE2, whose time is linear in the length of the searched text.
 
-As in Go, a pattern matches anywhere unless it is anchored. The length of a pattern and the size of
-its program are bounded.
+As in Go, a pattern matches anywhere unless it is anchored. The length of a pattern, its groups and
+the size of its program are bounded.
 """
 
 import functools
@@ -12,6 +12,8 @@ import re2
 LONGEST: Final = 4096
 MOST: Final = 256
 """Patterns in one list of an object; the compiled ones of a few objects are kept."""
+MOST_GROUPS: Final = 64
+"""Capturing groups of a pattern: RE2 copies all of them for each instruction at each character."""
 MOST_INSTRUCTIONS: Final = 65_536
 """Of the patterns in the lists of an object, which take some 100 ms to compile at worst."""
 _STEPS: Final = 1 << 19
@@ -33,10 +35,16 @@ def compiled(pattern: str) -> Any:
     options.log_errors = False
     options.max_mem = _MAX_MEMORY
     try:
-        return re2.compile(pattern, options=options)
+        made = re2.compile(pattern, options=options)
     except re2.error as exc:
         why = exc.args[0].decode() if isinstance(exc.args[0], bytes) else str(exc)
         raise ValueError(f"not a regular expression (RE2): {why}") from exc
+    if made.groups > MOST_GROUPS:
+        raise ValueError(
+            f"a pattern with more than {MOST_GROUPS} groups is not accepted: write '(?:…)' for"
+            " groups whose text is not used"
+        )
+    return made
 
 
 def found(pattern: str, text: str) -> bool:

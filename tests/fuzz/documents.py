@@ -1,11 +1,11 @@
 """Readers of documents: YAML, JSON, SOPS, values, reviews and Helm's records."""
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from typing import Any, Final
 
 from controllers.notification.sending import keyfiles, targets
 from crds.conversion import _originals
-from tests.fuzz import hostile
+from tests.fuzz import hostile, languages
 from tests.fuzz.reader import Row, each, text, texts
 from toolkit.chart import document
 from toolkit.decrypt import sops
@@ -86,16 +86,13 @@ def _provider(data: bytes) -> object:
     return None
 
 
-def _yaml(size: int) -> Callable[[], Iterable[bytes]]:
-    return lambda: hostile.yaml(size)
-
-
 ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="kubeconfig",
         parse=lambda data: config.from_untrusted_kubeconfig(text(data)),
         samples=texts(_KUBECONFIG),
-        worst=_yaml(8 << 20),
+        worst=hostile.yaml,
+        size=8 << 20,
         places=("toolkit/kube/config.py own yaml", "toolkit/untrusted.py json own yaml"),
     ),
     Row(
@@ -107,14 +104,16 @@ ROWS: Final[tuple[Row, ...]] = (
             "aws_access_key_id: a\naws_secret_access_key: b\n",
             '{"tenantId": "t", "clientId": "c", "clientSecret": "s\\n"}',
         ),
-        worst=_yaml(64 << 10),
+        worst=hostile.yaml,
+        size=64 << 10,
         places=("toolkit/decrypt/kms/logins.py own yaml",),
     ),
     Row(
         name="patch",
         parse=_patched,
         samples=texts("- {op: add, path: /a, value: &a [1]}\n- *a"),
-        worst=_yaml(128 << 10),
+        worst=hostile.yaml,
+        size=128 << 10,
         places=("webhooks/validation/patches.py own yaml",),
     ),
     Row(
@@ -122,7 +121,8 @@ ROWS: Final[tuple[Row, ...]] = (
         parse=document.load_mapping,
         samples=texts("a: &a {b: [1, 0x2, 3e4, yes]}\nc: {<<: *a}\nd: !!binary YQ==\n"),
         refuses=(PenstockError, ValueError),
-        worst=_yaml(5 << 20),
+        worst=hostile.yaml,
+        size=5 << 20,
         seconds=15.0,
         memory=768,
         places=(
@@ -135,7 +135,8 @@ ROWS: Final[tuple[Row, ...]] = (
         name="SOPS in YAML",
         parse=each(yamlfile.load, _sops(sops.Format.YAML), refuses=(PenstockError,)),
         samples=texts(f"a: {_BLOCK}\nsops:\n  mac: {_BLOCK}\n  age: [{{recipient: a, enc: b}}]\n"),
-        worst=_yaml(5 << 20),
+        worst=hostile.yaml,
+        size=5 << 20,
         places=(
             "toolkit/decrypt/envelope.py own",
             "toolkit/decrypt/formats/yamlfile.py own yaml",
@@ -146,17 +147,20 @@ ROWS: Final[tuple[Row, ...]] = (
         name="SOPS in JSON",
         parse=each(jsonfile.load, _sops(sops.Format.JSON), refuses=(PenstockError,)),
         samples=texts(f'{{"a": "{_BLOCK}", "b": [1, 2.5e3], "sops": {{"mac": "{_BLOCK}"}}}}'),
-        worst=lambda: hostile.json(5 << 20),
+        worst=hostile.json,
+        size=5 << 20,
         places=("toolkit/decrypt/formats/jsonfile.py json own",),
     ),
     Row(
         name="SOPS in dotenv and INI",
         parse=each(_sops(sops.Format.DOTENV), _sops(sops.Format.INI), refuses=(PenstockError,)),
+        shape=languages.LINES,
         samples=texts(
             f"a={_BLOCK}\nsops_mac={_BLOCK}\nsops_age__list_0__map_enc=b\n",
             f"[s]\na = {_BLOCK}\n[sops]\nmac = {_BLOCK}\nage__list_0__map_enc = b\n",
         ),
-        worst=lambda: hostile.lines(5 << 20),
+        worst=hostile.lines,
+        size=5 << 20,
         places=("toolkit/decrypt/formats/envfile.py own", "toolkit/decrypt/formats/inifile.py own"),
     ),
     Row(
@@ -167,21 +171,24 @@ ROWS: Final[tuple[Row, ...]] = (
             refuses=(review.MalformedError, conversion.MalformedReviewError),
         ),
         samples=texts(_REVIEW),
-        worst=lambda: hostile.json(7 << 20),
+        worst=hostile.json,
+        size=7 << 20,
         places=("webhooks/conversion.py json own", "webhooks/review.py json own"),
     ),
     Row(
         name="values of an old version",
         parse=lambda data: _originals(text(data)),
         samples=texts('{"spec.interval": {"was": 1, "is": "1s"}}'),
-        worst=lambda: hostile.json(256 << 10),
+        worst=hostile.json,
+        size=256 << 10,
         places=("crds/conversion.py json",),
     ),
     Row(
         name="headers and key file of a Provider",
         parse=_provider,
+        shape=languages.LINES,
         samples=texts("Authorization: Basic YTpi\nX-Team: a\n", '{"client_email": "a"}'),
-        worst=_yaml(1 << 20),
+        worst=hostile.yaml,
         places=(
             "controllers/notification/sending/keyfiles.py json",
             "controllers/notification/sending/targets.py yaml",
@@ -190,6 +197,7 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="value at a path",
         parse=_set,
+        shape=languages.PATH,
         samples=texts("{a,1,null},b.c[2].d=0,e\\.f=true", "hosts[0].name", "'1'", "1e3"),
         refuses=(setting.SettingError,),
         seconds=4.0,
@@ -203,7 +211,8 @@ ROWS: Final[tuple[Row, ...]] = (
             '"chart":{"metadata":{"name":"c","version":"1.0.0"}},"config":{"k":[1.5,"yes"]},'
             '"hooks":[{"name":"t","events":["test"],"last_run":{"phase":"Failed"}}]}'
         ),
-        worst=lambda: hostile.json(8 << 20),
+        worst=hostile.json,
+        size=8 << 20,
         places=(
             "controllers/helm/running/records.py json",
             "toolkit/release/record.py json own time",

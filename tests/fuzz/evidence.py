@@ -17,7 +17,7 @@ from cryptography.hazmat.primitives.asymmetric import ec, ed25519, rsa
 from cryptography.x509.oid import NameOID
 
 from apiserver.auth.authorities import Authorities
-from tests.fuzz import hostile
+from tests.fuzz import binaries, hostile, languages
 from tests.fuzz.reader import Row, each, files, text, texts
 from toolkit.decrypt import age, seal
 from toolkit.decrypt.kms import assertions
@@ -249,14 +249,12 @@ def _recipient(data: bytes) -> object:
     return seal.seal(_SEALED, [text(data)], now=datetime(2026, 1, 1, tzinfo=UTC))
 
 
-_PEM: Final = lambda: hostile.pem(1 << 20)  # noqa: E731 - a word for one argument of many rows
-
 ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="cosign signature",
         parse=_bundle,
         samples=_bundles,
-        worst=lambda: hostile.json(1 << 20),
+        worst=hostile.json,
         places=(
             "toolkit/verify/cosign/evidence.py json own",
             "toolkit/verify/cosign/policy.py own",
@@ -266,21 +264,22 @@ ROWS: Final[tuple[Row, ...]] = (
         name="body of a log entry",
         parse=_entry,
         samples=texts('{"kind": "dsse", "apiVersion": "0.0.1", "spec": {"payloadHash": {}}}'),
-        worst=lambda: hostile.json(1 << 20),
+        worst=hostile.json,
         places=("toolkit/verify/cosign/transparencylog.py json",),
     ),
     Row(
         name="Sigstore trusted root",
         parse=trustedroot.read,
         samples=files(COSIGN / "trusted_root.json"),
-        worst=lambda: hostile.json(1 << 20),
+        worst=hostile.json,
         places=("toolkit/verify/cosign/trustedroot.py json",),
     ),
     Row(
         name="RFC 3161 timestamp",
         parse=_timestamp,
+        shape=lambda: binaries.DER,
         samples=_stamps,
-        worst=lambda: hostile.der(1 << 20),
+        worst=hostile.der,
         places=("toolkit/verify/cosign/timestampauthority.py signature",),
     ),
     Row(
@@ -291,7 +290,7 @@ ROWS: Final[tuple[Row, ...]] = (
             '"signatureVerification": {"level": "strict"}, "trustStores": ["ca:a"],'
             '"trustedIdentities": ["x509.subject: C=DE, O=A, CN=B"]}]}'
         ),
-        worst=lambda: hostile.json(1 << 20),
+        worst=hostile.json,
         places=(
             "toolkit/verify/notation/document.py json",
             "toolkit/verify/notation/policy.py own",
@@ -301,7 +300,7 @@ ROWS: Final[tuple[Row, ...]] = (
         name="certificate and public key",
         parse=_certificate,
         samples=_pems,
-        worst=_PEM,
+        worst=hostile.pem,
         places=(
             "toolkit/decrypt/kms/azure.py certificate",
             "toolkit/remote/objectstore/credentials.py certificate json",
@@ -313,8 +312,9 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="certificate of a client",
         parse=_client,
+        shape=lambda: binaries.DER,
         samples=_pems,
-        worst=_PEM,
+        worst=hostile.pem,
         places=(
             "apiserver/auth/authorities.py certificate",
             "webhooks/callers.py certificate",
@@ -324,7 +324,7 @@ ROWS: Final[tuple[Row, ...]] = (
         name="private key",
         parse=_key_pem,
         samples=_pems,
-        worst=_PEM,
+        worst=hostile.pem,
         seconds=4.0,
         places=("toolkit/remote/rsakeys.py key own", "toolkit/remote/tls.py own"),
     ),
@@ -332,7 +332,7 @@ ROWS: Final[tuple[Row, ...]] = (
         name="OpenPGP signature and key ring",
         parse=_pgp_verify,
         samples=_pgp,
-        worst=_PEM,
+        worst=hostile.pem,
         runs="toolkit.verify.gitworker",
         seconds=8.0,
         places=("toolkit/verify/openpgp.py openpgp",),
@@ -340,8 +340,9 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="SSH signature and keys",
         parse=_ssh_verify,
+        shape=languages.KNOWN_HOSTS,
         samples=_ssh,
-        worst=lambda: hostile.lines(1 << 20),
+        worst=hostile.lines,
         runs="toolkit.verify.gitworker",
         places=(
             "toolkit/remote/ssh/publickeys.py own",
@@ -353,7 +354,7 @@ ROWS: Final[tuple[Row, ...]] = (
         name="key that signs commits",
         parse=_git_key,
         samples=_git_keys,
-        worst=_PEM,
+        worst=hostile.pem,
         runs="toolkit.remote.git.worker",
         seconds=8.0,
         places=(
@@ -364,8 +365,9 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="login and known hosts of Git",
         parse=_git_login,
+        shape=languages.KNOWN_HOSTS,
         samples=_git_keys,
-        worst=lambda: hostile.lines(1 << 20),
+        worst=hostile.lines,
         runs="toolkit.remote.git.worker",
         seconds=4.0,
         places=("toolkit/remote/git/auth.py own", "toolkit/remote/git/ssh.py key"),
@@ -374,7 +376,8 @@ ROWS: Final[tuple[Row, ...]] = (
         name="age identity and message",
         parse=_age_open,
         samples=_age,
-        worst=lambda: hostile.lines(5 << 20),
+        worst=hostile.lines,
+        size=5 << 20,
         seconds=8.0,
         memory=1536,
         places=(
@@ -386,8 +389,10 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="age recipient",
         parse=_recipient,
+        shape=languages.KNOWN_HOSTS,
         samples=lambda: (str(pyrage.x25519.Identity.generate().to_public()).encode(), _SSH_KEY),
-        worst=lambda: hostile.lines(64 << 10),
+        worst=hostile.lines,
+        size=64 << 10,
         refuses=(PenstockError, ValueError),
         places=("toolkit/decrypt/seal.py age",),
     ),

@@ -3,7 +3,7 @@
 from typing import Final
 
 from crds.image import AlphabeticalPolicy, ImagePolicyChoice, TagFilter
-from tests.fuzz import hostile
+from tests.fuzz import hostile, languages
 from tests.fuzz.reader import Row, each, text, texts
 from toolkit import regexp
 from toolkit.artifact.composition import globs, pathpattern
@@ -75,9 +75,11 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="regular expression",
         parse=_pattern,
+        shape=languages.PATTERN,
         samples=texts(r"^(?:refs/heads/[a-z]{1,9}|v?\d+\.(\w*?)+)$", r"(?i)[[:alpha:]]\pL{3,}"),
         refuses=(ValueError,),
-        worst=lambda: _repeats(4096),
+        worst=_repeats,
+        size=4096,
         places=(
             "controllers/source/ocirepository.py pattern",
             "toolkit/apply/selector.py pattern",
@@ -91,8 +93,10 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="tag filter",
         parse=_tag_filter,
+        shape=languages.PATTERN,
         samples=texts("^main-(?P<sha>[a-f0-9]+)-(?P<ts>[0-9]+)$\n${ts}$$$1", "(a+)+$\n$1"),
-        worst=lambda: _repeats(4096),
+        worst=_repeats,
+        size=4096,
         seconds=20.0,
         places=(
             "toolkit/policy/tags.py pattern",
@@ -102,8 +106,9 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="ignore rules",
         parse=_matched,
+        shape=languages.GLOB,
         samples=texts("# a\n*.md\n!/docs/**/[a-z]?.md\n\\#b \n"),
-        worst=lambda: (*hostile.lines(1 << 20), *_repeats(1000), *_repeats(1 << 20)),
+        worst=lambda size: (*hostile.lines(size), *_repeats(1000), *_repeats(size)),
         refuses=(PenstockError, ValueError),
         seconds=4.0,
         places=("toolkit/artifact/glob.py pattern", "toolkit/artifact/ignore.py own"),
@@ -111,8 +116,10 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="globs and path patterns of a generator",
         parse=each(_excluded, _captured, refuses=(PenstockError, ValueError)),
+        shape=languages.GLOB,
         samples=texts("charts/{app,web}/**", "@charts/{name}/*.yaml"),
-        worst=lambda: _repeats(4096),
+        worst=_repeats,
+        size=4096,
         refuses=(PenstockError, ValueError),
         runs="controllers.source.generating.worker",
         places=(

@@ -16,7 +16,7 @@ from controllers.notification.services import SERVICES
 from controllers.notification.services.service import Answer, Target
 from crds.image import AlphabeticalPolicy, ImagePolicyChoice, SemVerPolicy
 from tests.fakes import notices
-from tests.fuzz import hostile
+from tests.fuzz import binaries, hostile, languages
 from tests.fuzz.reader import Row, each, text, texts
 from toolkit import untrusted
 from toolkit.artifact import about, archive, ledger, tarball
@@ -202,8 +202,11 @@ def _listing(data: bytes) -> object:
     return None
 
 
-def _bombs() -> tuple[bytes, ...]:
-    """Return archives that unpack to a lot, say that they are large, or nest headers."""
+def _bombs(size: int) -> tuple[bytes, ...]:
+    """Return archives that unpack to a lot, say that they are large, or nest headers.
+
+    Archives unpack to a few hundred times ``size``, which is nearly that of the others.
+    """
     head = tarfile.TarInfo("a")
     head.size = 1 << 40
     sparse = tarfile.TarInfo("a")
@@ -212,30 +215,29 @@ def _bombs() -> tuple[bytes, ...]:
     long.type, long.size = tarfile.GNUTYPE_LONGNAME, 1 << 30
     pax = tarfile.TarInfo("x")
     pax.type, pax.size = tarfile.XHDTYPE, 1 << 20
-    many = b"".join(tarfile.TarInfo(f"{n}").tobuf() for n in range(60_000))
-    zeros = gzip.compress(bytes(64 << 20), 9)
+    many = b"".join(tarfile.TarInfo(f"{n}").tobuf() for n in range(size // 16))
+    zeros = gzip.compress(bytes(64 * size), 9)
     return (
         *(head.tobuf(), sparse.tobuf(), long.tobuf() + b"a" * 4096, many),
         pax.tobuf() + b"9" * (1 << 20),
         pax.tobuf() + b"13 path=aaaa\n" * 80_000,
         pax.tobuf() + b"99999999999 path=a\n",
-        *(zeros, gzip.compress(zeros), b"".join(gzip.compress(b"") for _ in range(20_000))),
-        bytes(1 << 20),
+        *(zeros, gzip.compress(zeros), gzip.compress(b"") * (size // 50)),
+        bytes(size),
     )
 
 
-def _markup() -> tuple[bytes, ...]:
-    deep = b"<a>" * 200_000
+def _markup(size: int) -> tuple[bytes, ...]:
     return (
-        deep + b"</a>" * 200_000,
-        b"<L>" + b"<Contents><Key>a</Key></Contents>" * 200_000 + b"</L>",
-        b"<L " + b" ".join(b'a%d="b"' % n for n in range(100_000)) + b"/>",
-        b"<L>" + b"&#65;" * 1_000_000 + b"</L>",
+        b"<a>" * (size // 7) + b"</a>" * (size // 7),
+        b"<L>" + b"<Contents><Key>a</Key></Contents>" * (size // 34) + b"</L>",
+        b"<L " + b" ".join(b'a%d="b"' % n for n in range(size // 11)) + b"/>",
+        b"<L>" + b"&#65;" * (size // 6) + b"</L>",
         b"<L><Contents><Key>k</Key><Size>" + b"9" * 5_000 + b"</Size></Contents></L>",
         b'<?xml version="1.0" encoding="UTF-16"?><L/>',
-        b"<L>" + b"<!-- a -->" * 700_000 + b"</L>",
+        b"<L>" + b"<!-- a -->" * (size // 11) + b"</L>",
         b"<L xmlns:a='b'" + b" a:a='b'" * 2 + b"/>",
-        *hostile.json(8 << 20),
+        *hostile.json(size),
     )
 
 
@@ -245,7 +247,7 @@ ROWS: Final[tuple[Row, ...]] = (
         parse=_login,
         samples=texts('{"auths": {"example.com": {"auth": "YTpi"}, "*.io": {"username": "u"}}}'),
         refuses=(AuthError,),
-        worst=lambda: hostile.json(1 << 20),
+        worst=hostile.json,
         places=("toolkit/remote/oci/dockerconfig.py glob json own",),
     ),
     Row(
@@ -255,7 +257,8 @@ ROWS: Final[tuple[Row, ...]] = (
             '{"schemaVersion": 2, "layers": [{"mediaType": "a", "digest": "b", "size": 1}]}'
         ),
         refuses=(HttpError, PenstockError),
-        worst=lambda: hostile.json(4 << 20),
+        worst=hostile.json,
+        size=4 << 20,
         places=("toolkit/remote/oci/oci.py json own",),
     ),
     Row(
@@ -265,11 +268,12 @@ ROWS: Final[tuple[Row, ...]] = (
             '{"tags": ["v1.2.3", "1.0.0-rc.1+b", "main-abc-17", "latest"], "known": "e"}'
         ),
         refuses=(PenstockError, untrusted.UntrustedError),
-        worst=lambda: (
-            b'{"tags": [' + b",".join(b'"v1.%d.0"' % n for n in range(200_000)) + b"]}",
+        worst=lambda size: (
+            b'{"tags": [' + b",".join(b'"v1.%d.0"' % n for n in range(size // 16)) + b"]}",
             b'{"tags": ["' + b"9" * 5_000 + b'.0.0", "\\\\ud800"]}',
-            *hostile.json(1 << 20),
+            *hostile.json(size),
         ),
+        size=4 << 20,
         seconds=20.0,
         memory=512,
         places=("controllers/image/taglists.py json own", "toolkit/policy/tags.py pattern"),
@@ -277,11 +281,13 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="answers of a registry",
         parse=_registry,
+        shape=languages.TOKEN,
         samples=texts(
             '{"tags": ["a"], "token": "b", "expires_in": 300}',
             'Bearer realm="https://example.com/token",service="a",scope="repository:a:pull"',
         ),
-        worst=lambda: (*hostile.json(8 << 20), *hostile.urls(), *hostile.lists(64 << 10)),
+        worst=lambda size: (*hostile.json(size), *hostile.urls(), *hostile.lists(64 << 10)),
+        size=8 << 20,
         places=(
             "toolkit/remote/oci/publisher.py json url",
             "toolkit/remote/oci/registry.py json own url",
@@ -291,11 +297,13 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="S3, Google and Azure listing",
         parse=each(xml.parse, _listing, refuses=(xml.XmlError, PenstockError)),
+        shape=languages.MARKUP,
         samples=texts(
             '<?xml version="1.0"?><L xmlns="u"><Key>a&amp;b</Key><Size>1</Size></L>',
             '{"items": [{"name": "a", "size": "1", "updated": "2026-01-01T00:00:00Z"}]}',
         ),
         worst=_markup,
+        size=8 << 20,
         places=(
             "toolkit/remote/objectstore/azure.py address url",
             "toolkit/remote/objectstore/dialect.py own time",
@@ -308,11 +316,12 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="answers of clouds and key services",
         parse=_cloud,
+        shape=languages.MARKUP,
         samples=texts(
             '{"access_token": "a", "expires_in": 1, "status": {"token": "t"}, "ipEndpoint": "b"}',
             "<AccessKeyId>a&amp;b</AccessKeyId>",
         ),
-        worst=lambda: (*hostile.json(1 << 20), *hostile.yaml(1 << 20), *hostile.times()),
+        worst=lambda size: (*hostile.yaml(size), *hostile.times()),
         places=(
             "toolkit/decrypt/kms/asking.py json own",
             "toolkit/decrypt/kms/aws.py pattern xml",
@@ -331,7 +340,8 @@ ROWS: Final[tuple[Row, ...]] = (
             '[{"id": 1, "body": "a", "context": "b", "status": "c", "description": null}]',
             '{"ok": false, "error": "a"}',
         ),
-        worst=lambda: hostile.json(4 << 20),
+        worst=hostile.json,
+        size=4 << 20,
         seconds=4.0,
         places=(
             "controllers/notification/services/chat/lark.py json",
@@ -347,12 +357,13 @@ ROWS: Final[tuple[Row, ...]] = (
         name="what stands beside a stored artifact",
         parse=_stored,
         samples=texts('{"digest": "sha256:a", "size": 1, "etag": "b"}', '{"digest": "sha256:a"}'),
-        worst=lambda: hostile.json(1 << 20),
+        worst=hostile.json,
         places=("toolkit/artifact/about.py json", "toolkit/artifact/ledger.py json"),
     ),
     Row(
         name="tarball",
         parse=_tar,
+        shape=binaries.tarballs,
         samples=_tarballs,
         worst=_bombs,
         seconds=4.0,
@@ -361,8 +372,9 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="commit and tag",
         parse=_commit,
+        shape=languages.COMMIT,
         samples=texts(_COMMIT),
-        worst=lambda: hostile.lines(1 << 20),
+        worst=hostile.lines,
         places=("toolkit/remote/git/objects.py own",),
     ),
 )

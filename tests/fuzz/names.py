@@ -21,7 +21,8 @@ from crds import EXTERNAL_ARTIFACT
 from crds.helm import HelmRelease
 from crds.image import ImageRepository
 from crds.meta import Artifact, parse_duration
-from tests.fuzz import hostile
+from tests.fuzz import hostile, languages
+from tests.fuzz.evidence import _pems
 from tests.fuzz.reader import Row, each, text, texts
 from toolkit import inventory, objects, times
 from toolkit.apply import clock
@@ -172,6 +173,11 @@ def _followed(data: bytes) -> object:
     return rules.follow(hop, text(data))
 
 
+def _cluster(*, server: str = "https://a", proxy: str | None = None) -> object:
+    # Without a CA, those of the system would take longer to load than all that is tried here.
+    return remote._opened(config.ClusterConfig(server=server, proxy=proxy, ca=_pems()[0]))
+
+
 _SERVICES: Final[Any] = SimpleNamespace(variable=lambda *_: "")
 _url = each(
     _both(
@@ -192,10 +198,8 @@ _url = each(
     _followed,
     lambda data: charts.index_url(text(data)),
     lambda data: charts.normalized(text(data)),
-    lambda data: remote._opened(config.ClusterConfig(server=text(data), token="t")),
-    lambda data: remote._opened(
-        config.ClusterConfig(server="https://a", token="t", proxy=text(data))
-    ),
+    lambda data: _cluster(server=text(data)),
+    lambda data: _cluster(proxy=text(data)),
     lambda data: place.split(text(data), default="https"),
     lambda data: Proxy(address=text(data)).endpoint,
     lambda data: rules.parsed(text(data)),
@@ -241,6 +245,7 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="URL",
         parse=_both(_url, _canonical),
+        shape=languages.URL,
         samples=texts(
             "https://user@example.com:8443/a/b.git?c=d#e",
             "oci://example.com/a/b",
@@ -248,7 +253,7 @@ ROWS: Final[tuple[Row, ...]] = (
             "http://[::1]:80/a",
             "../b.git",
         ),
-        worst=hostile.urls,
+        worst=lambda _: hostile.urls(),
         bombs=False,
         seconds=4.0,
         memory=768,
@@ -286,15 +291,17 @@ ROWS: Final[tuple[Row, ...]] = (
             lambda data: addresses.literal(text(data)),
             lambda data: addresses.names_metadata(text(data)),
         ),
+        shape=languages.ADDRESS,
         samples=texts("169.254.169.254", "0xa9fea9fe", "[::ffff:1.2.3.4]", "metadata.google"),
-        worst=hostile.urls,
+        worst=lambda _: hostile.urls(),
         places=("toolkit/remote/addresses.py address own url",),
     ),
     Row(
         name="time",
         parse=_both(_time, _strict_time),
+        shape=languages.TIME,
         samples=texts("2026-11-27T05:00:00Z", "Mon, 30 Nov 2026 00:00:00 GMT", "20261127"),
-        worst=hostile.times,
+        worst=lambda _: hostile.times(),
         places=(
             "apiserver/ages.py time",
             "apiserver/artifacts/observed.py time",
@@ -314,14 +321,16 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="duration",
         parse=lambda data: parse_duration(text(data)),
+        shape=languages.DURATION,
         samples=texts("1h30m", "1.5s", "0"),
-        worst=lambda: (b"1" * 500_000 + b"s", b"1s" * 500_000, b"." * 500_000, b"1." * 250_000),
+        worst=lambda size: (b"1" * size + b"s", *(each * size for each in (b"1s", b".", b"1."))),
         refuses=(ValueError,),
         places=("crds/meta.py own",),
     ),
     Row(
         name="names, ranges and selectors",
         parse=_name,
+        shape=languages.NAME,
         samples=texts(
             "ssh://git@example.com:22/a/b.git",
             "example.com:5000/a/b:c@sha256:" + "0" * 64,
@@ -329,7 +338,8 @@ ROWS: Final[tuple[Row, ...]] = (
             "app in (a, b),tier!=c,!d",
             "a_b_apps_Deployment",
         ),
-        worst=lambda: (*hostile.urls(), *hostile.lists(64 << 10)),
+        worst=lambda size: (*hostile.urls(), *hostile.lists(size)),
+        size=64 << 10,
         places=(
             "toolkit/chart/version.py own",
             "toolkit/inventory.py own",
@@ -342,8 +352,10 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="refspec",
         parse=lambda data: Refspec.parse(text(data)),
+        shape=languages.REFSPEC,
         samples=texts("+refs/heads/main:refs/for/main", "refs/heads/a"),
-        worst=lambda: hostile.lists(64 << 10),
+        worst=hostile.lists,
+        size=64 << 10,
         refuses=(ValueError,),
         places=("toolkit/remote/git/refs.py git", "toolkit/remote/git/refspec.py own"),
     ),

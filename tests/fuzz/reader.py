@@ -9,6 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Final
 
+from tests.fuzz.languages import Language
 from toolkit.errors import PenstockError
 
 MAIN: Final = "main"
@@ -19,9 +20,13 @@ MAIN: Final = "main"
 class Row:
     """One reader.
 
-    - ``samples`` are inputs that it takes, which the fuzzer damages; ``worst`` those that are made
-      to cost it most, besides the bombs that every reader gets. Without ``bombs`` it gets only
-      its own: an operation of the engine takes a second for some of them.
+    - ``samples`` are inputs that it takes, which the fuzzer damages; ``worst`` returns those that
+      are made to cost it most, of the bytes that it is given, besides the bombs that every reader
+      gets. Without ``bombs`` it gets only its own: an operation of the engine takes a second for
+      some of them.
+    - ``size`` is that of the largest worst inputs.
+    - ``shape`` makes up inputs in the reader's language, if that is neither JSON nor YAML, which
+      are made of the samples. ``examples`` is how many inputs the fuzzer feeds.
     - ``runs`` is where: in the main process, or the module of the worker.
     - ``seconds`` of processor time and ``memory`` in MiB are what one input may cost.
     - ``places`` are the modules of the reader with the families of parsers that they use, as
@@ -34,7 +39,10 @@ class Row:
     samples: Callable[[], tuple[bytes, ...]]
     places: tuple[str, ...] = ()
     operations: tuple[str, ...] = ()
-    worst: Callable[[], Iterable[bytes]] = tuple
+    worst: Callable[[int], Iterable[bytes]] = lambda _: ()
+    size: int = 1 << 20
+    shape: Language | None = None
+    examples: int = 150
     bombs: bool = True
     refuses: tuple[type[Exception], ...] = (PenstockError,)
     runs: str = MAIN

@@ -22,7 +22,7 @@ from controllers.notification.receiving.request import Hook, RefusedError
 from crds import KINDS
 from crds.notification_receiver import Receiver
 from tests.fakes.evaluating import NoEvaluator
-from tests.fuzz import hostile
+from tests.fuzz import hostile, languages
 from tests.fuzz.evidence import _pems
 from tests.fuzz.reader import Row, each, text, texts
 from toolkit import forwarding
@@ -248,7 +248,8 @@ ROWS: Final[tuple[Row, ...]] = (
         parse=_posted,
         samples=texts(_POSTED),
         refuses=(EventError,),
-        worst=lambda: hostile.json(3 << 20),
+        worst=hostile.json,
+        size=3 << 20,
         places=("controllers/notification/events/event.py json own",),
     ),
     Row(
@@ -257,7 +258,7 @@ ROWS: Final[tuple[Row, ...]] = (
         samples=texts(
             '[{"namespace": "a", "provider": "b", "object": "c", "since": 1, "notice": {}}]'
         ),
-        worst=lambda: (bytes(32 << 20), *hostile.json(1 << 20)),
+        worst=lambda size: (bytes(32 * size), *hostile.json(size)),
         places=(
             "controllers/notification/events/handover.py archive json own",
             "controllers/notification/sending/sender.py json",
@@ -270,7 +271,8 @@ ROWS: Final[tuple[Row, ...]] = (
             '{"push_data": {"tag": "1"}, "repository": {"repo_url": "u"}, "docker_url": "d"}',
             '{"id": "1", "action": "push", "target": {"repository": "a", "tag": "b"}}',
         ),
-        worst=lambda: hostile.json(5 << 20),
+        worst=hostile.json,
+        size=5 << 20,
         seconds=6.0,
         memory=768,
         places=("controllers/notification/receiving/request.py json",),
@@ -278,14 +280,16 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="token and keys of an issuer",
         parse=_token,
+        shape=languages.TOKEN,
         samples=texts(
             '{"keys": [{"kty": "EC", "crv": "P-256", "kid": "a", "x": "AA", "y": "AA"},'
             ' {"kty": "RSA", "n": "AQAB", "e": "AQAB", "kid": "b", "alg": "RS256"}]}',
             '{"iss": "https://a.example", "exp": 4e9, "aud": ["b"]}',
             "eyJhbGciOiJSUzI1NiIsImtpZCI6ImEifQ.eyJpc3MiOiJhIn0.c2ln",
         ),
-        worst=lambda: (
-            *hostile.json(256 << 10),
+        size=256 << 10,
+        worst=lambda size: (
+            *hostile.json(size),
             b'{"keys": [{"kty": "RSA", "n": "' + b"f" * 200_000 + b'", "e": "AQAB"}]}',
             b'{"keys": [' + b",".join([b'{"kty": "oct", "k": "AA"}'] * 9_000) + b"]}",
             b'{"exp": 1e999, "nbf": ' + b"9" * 4_000 + b"}",
@@ -301,19 +305,22 @@ ROWS: Final[tuple[Row, ...]] = (
             '{"apiVersion": "a/v1", "kind": "B", "metadata": {"namespace": "c", "name": "d"},'
             ' "spec": {"interval": "1m", "url": "https://a"}, "status": {"conditions": []}}'
         ),
-        worst=lambda: hostile.json(3 << 20),
+        worst=hostile.json,
+        size=3 << 20,
         seconds=4.0,
         places=(*_OBJECTS, *_VIEWS),
     ),
     Row(
         name="answer of a cluster",
         parse=_answered,
+        shape=languages.SELECTOR,
         samples=texts(
             '{"kind": "Status", "status": "Failure", "code": 403, "details": {"causes": []}}',
             '{"kind": "List", "metadata": {}, "items": [{"metadata": {"name": "a"}}]}',
             '{"type": "helm.sh/release.v1", "metadata": {"name": "sh.helm.release.v1.b.v1"}}',
         ),
-        worst=lambda: hostile.json(8 << 20),
+        worst=hostile.json,
+        size=8 << 20,
         places=(
             "toolkit/apply/fields.py json",
             "toolkit/apply/owned/pages.py json own",
@@ -332,13 +339,15 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="request to the aggregated API",
         parse=_request,
+        shape=languages.SELECTOR,
         samples=texts(
             "app in (a,b),!c,d!=e,f>1",
             "metadata.name=a",
             "application/json;as=Table;v=v1;g=meta.k8s.io;q=0.5,*/*",
             '{"apiVersion": "inventory.penstock.dev/v1", "kind": "PlanRequest", "force": true}',
         ),
-        worst=lambda: (*hostile.lists(64 << 10), *hostile.json(64 << 10)),
+        worst=lambda size: (*hostile.lists(size), *hostile.json(size)),
+        size=64 << 10,
         places=(
             "apiserver/inventories/wishes.py json",
             "apiserver/listing.py own",
@@ -353,7 +362,8 @@ ROWS: Final[tuple[Row, ...]] = (
         name="headers and CA of a front proxy",
         parse=_fronted,
         samples=lambda: (b'["front-proxy"]', *_pems()[:1]),
-        worst=lambda: (*hostile.pem(256 << 10), *hostile.lists(64 << 10)),
+        worst=lambda size: (*hostile.pem(size), *hostile.lists(64 << 10)),
+        size=256 << 10,
         places=(
             "apiserver/auth/configuration.py json own",
             "apiserver/auth/requestheader.py url",
@@ -363,7 +373,7 @@ ROWS: Final[tuple[Row, ...]] = (
         name="answer of a worker",
         parse=_worker,
         samples=texts('{"classes": ["a.B"], "message": "c", "attributes": {"reason": "D"}}'),
-        worst=lambda: hostile.json(1 << 20),
+        worst=hostile.json,
         places=(
             "toolkit/native/questions.py frames json own",
             "toolkit/native/relayed.py json own",
@@ -373,7 +383,8 @@ ROWS: Final[tuple[Row, ...]] = (
         name="text of a cluster in the command line",
         parse=_shown,
         samples=texts('{"ts": "2026-11-27T05:00:00Z", "level": "info", "msg": "a", "x": 1e300}'),
-        worst=lambda: (*hostile.json(256 << 10), *hostile.times()),
+        worst=lambda size: (*hostile.json(size), *hostile.times()),
+        size=256 << 10,
         runs="cli",
         places=("cli/age.py own time", "cli/decoding.py own", "cli/loglines.py json own"),
     ),

@@ -10,8 +10,7 @@ import io
 import struct
 import tarfile
 import tempfile
-import zlib
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
@@ -21,7 +20,7 @@ from typing import Any, Final
 import msgspec
 
 from controllers.source.generating import tree as generated
-from tests.fuzz import hostile
+from tests.fuzz import binaries, hostile, languages
 from tests.fuzz.evidence import _age, _pgp
 from tests.fuzz.reader import Row, text, texts
 from toolkit.chart import index, lookup
@@ -45,31 +44,17 @@ def _index(data: bytes) -> object:
         return lookup.Catalog().find(into, made.digest, "a", "*")
 
 
-def _indexes() -> Iterable[bytes]:
+def _indexes(size: int) -> Iterable[bytes]:
     entry = b"{name: a, version: 1.%d.0, urls: [u], digest: d}"
     yield b"apiVersion: v1\nentries:\n  a:\n" + b"".join(
-        b"  - " + entry % n + b"\n" for n in range(5_000)
+        b"  - " + entry % n + b"\n" for n in range(size // 50)
     )
-    yield b"apiVersion: v1\nentries:\n" + b"".join(b"  a%d: []\n" % n for n in range(50_000))
-    yield b'{"apiVersion": "v1", "entries": {"a": [' + b"{}," * 2_000_000 + b"{}]}}"
+    yield b"apiVersion: v1\nentries:\n" + b"".join(b"  a%d: []\n" % n for n in range(size // 12))
+    yield b'{"apiVersion": "v1", "entries": {"a": [' + b"{}," * (size // 3) + b"{}]}}"
     yield b'{"apiVersion": "v1", "entries": {"a": [{"name": "a", "version": "1.0.0", "urls": [' + (
         b"[" * 100_000
     )
-    yield from hostile.yaml(256 << 10)
-
-
-def _object(kind: int, size: int, body: bytes) -> bytes:
-    head, rest = (kind << 4) | (size & 15), size >> 4
-    out = bytearray()
-    while rest:
-        out.append(head | 0x80)
-        head, rest = rest & 0x7F, rest >> 7
-    return bytes((*out, head)) + zlib.compress(body)
-
-
-def _packed(*objects: bytes) -> bytes:
-    body = b"PACK" + struct.pack(">II", 2, len(objects)) + b"".join(objects)
-    return body + hashlib.sha1(body, usedforsecurity=False).digest()
+    yield from hostile.yaml(size)
 
 
 _BLOB, _TREE = 3, 2
@@ -95,19 +80,28 @@ def _packs() -> tuple[bytes, ...]:
     blob = b"a: b\n"
     oid = hashlib.sha1(b"blob %d\0" % len(blob) + blob, usedforsecurity=False).digest()
     listed = b"100644 a.yaml\0" + oid
-    return (_packed(_object(_BLOB, len(blob), blob), _object(_TREE, len(listed), listed)),)
+    return (
+        binaries.packed(
+            binaries.packed_object(_BLOB, len(blob), blob),
+            binaries.packed_object(_TREE, len(listed), listed),
+        ),
+    )
 
 
-def _hostile_packs() -> Iterable[bytes]:
-    zeros = bytes(32 << 20)
-    yield _packed(_object(_BLOB, len(zeros), zeros), _object(_BLOB, 1, zeros))
-    yield _packed(*(_object(_BLOB, 0, b"") for _ in range(50_000)))
+def _hostile_packs(size: int) -> Iterable[bytes]:
+    zeros = bytes(32 * size)
+    yield binaries.packed(
+        binaries.packed_object(_BLOB, len(zeros), zeros), binaries.packed_object(_BLOB, 1, zeros)
+    )
+    yield binaries.packed(*(binaries.packed_object(_BLOB, 0, b"") for _ in range(size // 20)))
     yield b"PACK" + struct.pack(">II", 2, 0xFFFFFFFF) + b"\x30" * 100_000
-    yield _packed(_object(_TREE, 1 << 20, (b"40000 a\0" + bytes(20)) * 40_000))
-    loop = _object(7, 4, b"\x01\x01\x01a")
-    yield _packed(loop[:1] + bytes(20) + loop[1:])
-    far = _object(6, 4, b"\x01\x01\x01a")
-    yield _packed(*(far[:1] + b"\xff\xff\xff\x7f" + far[1:] for _ in range(10_000)))
+    yield binaries.packed(
+        binaries.packed_object(_TREE, 1 << 20, (b"40000 a\0" + bytes(20)) * (size // 28))
+    )
+    loop = binaries.packed_object(7, 4, b"\x01\x01\x01a")
+    yield binaries.packed(loop[:1] + bytes(20) + loop[1:])
+    far = binaries.packed_object(6, 4, b"\x01\x01\x01a")
+    yield binaries.packed(*(far[:1] + b"\xff\xff\xff\x7f" + far[1:] for _ in range(size // 100)))
 
 
 def _patched(data: bytes) -> object:
@@ -311,11 +305,10 @@ def _charts() -> tuple[bytes, ...]:
         return (file.getvalue(), body)
 
 
-def _of_engine(size: int) -> Callable[[], Iterable[bytes]]:
-    return lambda: (*hostile.yaml(size), *(each[: 4 * size] for each in _templates()))
+def _of_engine(size: int) -> Iterable[bytes]:
+    return (*hostile.yaml(size), *(each[: 4 * size] for each in _templates()))
 
 
-_ENDLESS: Final = Path(__file__).parent / "found" / "openpgp-key-without-end"
 _ENGINE: Final = "toolkit.native.engineworker"
 _SECONDS: Final = 60.0
 """Processor time of one input, of which each row runs several operations."""
@@ -327,7 +320,9 @@ ROWS: Final[tuple[Row, ...]] = (
         parse=_index,
         samples=texts("apiVersion: v1\nentries:\n  a:\n  - {name: a, version: 1.0.0, urls: [u]}\n"),
         worst=_indexes,
+        size=4 << 20,
         runs="toolkit.chart.worker",
+        examples=60,
         seconds=_SECONDS,
         memory=512,
         places=("toolkit/chart/index.py json yaml", "toolkit/chart/lookup.py json"),
@@ -335,6 +330,7 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="pack of Git",
         parse=_pack,
+        shape=binaries.packs,
         samples=_packs,
         worst=_hostile_packs,
         refuses=(PenstockError, ValueError),
@@ -345,9 +341,10 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="delta of Git",
         parse=_patched,
+        shape=binaries.deltas,
         samples=lambda: (b"\xe8\x07\x05\x90\x05",),
-        worst=lambda: (
-            b"\xe8\x07" + b"\xff" * 4 + b"\x7f" + b"\xb0\xff\xff" * 300_000,
+        worst=lambda size: (
+            b"\xe8\x07" + b"\xff" * 4 + b"\x7f" + b"\xb0\xff\xff" * (size // 3),
             b"\xff" * 99,
         ),
         refuses=(PenstockError, ValueError),
@@ -358,8 +355,9 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name=".gitmodules",
         parse=_modules,
+        shape=languages.MODULES,
         samples=texts('[submodule "a"]\n\tpath = a\n\turl = ../c.git\n'),
-        worst=lambda: hostile.lines(1 << 20),
+        worst=hostile.lines,
         refuses=(PenstockError, ValueError),
         runs="toolkit.remote.git.worker",
         seconds=20.0,
@@ -369,7 +367,7 @@ ROWS: Final[tuple[Row, ...]] = (
         name="values that a generator merges",
         parse=_merged,
         samples=texts("a: {b: 1}\n"),
-        worst=lambda: hostile.yaml(1 << 20),
+        worst=hostile.yaml,
         runs="controllers.source.generating.worker",
         seconds=20.0,
         memory=512,
@@ -380,8 +378,10 @@ ROWS: Final[tuple[Row, ...]] = (
         bombs=False,
         parse=_built,
         samples=lambda: (_KUSTOMIZATION, _MANIFEST),
-        worst=_of_engine(2 << 10),
+        worst=_of_engine,
+        size=2 << 10,
         runs=_ENGINE,
+        examples=60,
         seconds=_SECONDS,
         memory=2048,
         operations=("kustomize.build", "kustomize.footprint"),
@@ -390,9 +390,12 @@ ROWS: Final[tuple[Row, ...]] = (
         name="variables of a build",
         bombs=False,
         parse=_substituted,
+        shape=languages.VARIABLES,
         samples=texts("${a:=b}", "a: ${b}"),
-        worst=_of_engine(8 << 10),
+        worst=_of_engine,
+        size=8 << 10,
         runs=_ENGINE,
+        examples=60,
         seconds=_SECONDS,
         memory=2048,
         operations=("substitute", "substitute.text"),
@@ -401,8 +404,10 @@ ROWS: Final[tuple[Row, ...]] = (
         name="markers in manifests",
         parse=_set,
         samples=texts('image: a:1 # {"$imagepolicy": "n:p"}\n'),
-        worst=_of_engine(16 << 10),
+        worst=_of_engine,
+        size=16 << 10,
         runs=_ENGINE,
+        examples=60,
         seconds=_SECONDS,
         memory=2048,
         operations=("images.set",),
@@ -410,11 +415,14 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="template of a message",
         parse=_message,
+        shape=languages.TEMPLATE,
         samples=texts(
             "{{ .AutomationObject }} {{ range .Changed.Changes }}{{ .NewValue }}{{ end }}"
         ),
-        worst=_of_engine(16 << 10),
+        worst=_of_engine,
+        size=16 << 10,
         runs=_ENGINE,
+        examples=60,
         seconds=_SECONDS,
         memory=2048,
         operations=("images.message",),
@@ -424,8 +432,10 @@ ROWS: Final[tuple[Row, ...]] = (
         bombs=False,
         parse=_keys,
         samples=lambda: (_age()[2], *_pgp()),
-        worst=lambda: (_ENDLESS.read_bytes(), *hostile.pem(16 << 10)),
+        worst=hostile.armour,
+        size=16 << 10,
         runs=_ENGINE,
+        examples=60,
         seconds=_SECONDS,
         memory=2048,
         operations=("age.open", "openpgp.open"),
@@ -434,12 +444,14 @@ ROWS: Final[tuple[Row, ...]] = (
         name="CEL expression",
         bombs=False,
         parse=_expressed,
+        shape=languages.CEL,
         samples=texts(
             "self.a.filter(x, x == 'b').size() > 0 && has(dep.b) ? true : [1, 2u].all(y, y < 3)",
             "self.a[1].matches(r'b+') || timestamp('2026-01-01T00:00:00Z') > timestamp(0)",
         ),
-        worst=lambda: _CEL,
+        worst=lambda _: _CEL,
         runs=_ENGINE,
+        examples=60,
         seconds=_SECONDS,
         memory=2048,
         operations=("cel.check", "cel.evaluate"),
@@ -448,8 +460,9 @@ ROWS: Final[tuple[Row, ...]] = (
         name="envelope of Notation",
         parse=_notation,
         samples=texts('{"payload": "e30", "protected": "e30", "header": {}, "signature": "YQ"}'),
-        worst=lambda: (*hostile.json(1 << 20), *hostile.der(1 << 18), b"\xd2" * 100_000),
+        worst=lambda size: (*hostile.json(size), *hostile.der(size // 4), b"\xd2" * (size // 10)),
         runs=_ENGINE,
+        examples=60,
         seconds=_SECONDS,
         memory=2048,
         operations=("notation.verify",),
@@ -457,9 +470,12 @@ ROWS: Final[tuple[Row, ...]] = (
     Row(
         name="chart",
         parse=_chart,
+        shape=binaries.tarballs,
         samples=_charts,
-        worst=lambda: hostile.yaml(1 << 16),
+        worst=hostile.yaml,
+        size=1 << 16,
         runs="toolkit.chart.worker",
+        examples=60,
         seconds=_SECONDS,
         memory=2048,
         operations=("chart.inspect", "chart.package"),

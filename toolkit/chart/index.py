@@ -291,12 +291,14 @@ class _Events:
         return result
 
     def _skip(self, event: Any) -> None:
-        """Pass over a value, however deep."""
+        """Pass over a value, within a limit: the parser's time grows with the square of depth."""
         depth = 0
         while True:
             kind = type(event)
             if kind in (MappingStartEvent, SequenceStartEvent):
                 depth += 1
+                if depth > _SKIPPED_DEPTH:
+                    raise _refused(event, f"it nests deeper than {_SKIPPED_DEPTH} levels")
             elif kind in (MappingEndEvent, SequenceEndEvent):
                 depth -= 1
             if depth == 0:
@@ -310,6 +312,7 @@ class _Events:
 
 
 _DEPTH: Final = 16
+_SKIPPED_DEPTH: Final = 100
 _SWITCHES: Final = frozenset({"deprecated", "removed", "enabled"})
 
 

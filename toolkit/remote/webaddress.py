@@ -5,10 +5,12 @@ it takes may still fail later, and for some texts it raises an ``IndexError``. T
 port are read here, and the only error is a ``ValueError``.
 """
 
+import re
 from typing import Final
 
 from yarl import URL
 
+_PORT: Final = re.compile(r":[0-9]+\Z")
 LONGEST: Final = 8192
 """Characters of a URL; the library remembers what it has read."""
 
@@ -26,4 +28,7 @@ def read(text: str | URL, *, encoded: bool = False) -> URL:
         _ = found.host, found.port
     except IndexError as exc:  # ``//@][@``
         raise ValueError("it is not a URL") from exc
+    # The library takes what ``int`` takes: others do not see the same port in ``:+1`` and ``:8_0``.
+    if found.explicit_port is not None and not _PORT.search(found.raw_authority):
+        raise ValueError("its port is not a number")
     return found

@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from typing import Final, Protocol
 
 from crds.source_parts import OCIVerification
+from toolkit import regexp
 from toolkit.verify.cosign import cosign
 from toolkit.verify.signature import VerificationError
 from webhooks.validation import patterns
@@ -47,12 +48,18 @@ def _patterns(obj: WithSpec[Signed]) -> Iterator[Fault]:
     if len(identities) > MAX_IDENTITIES:
         yield Fault(_IDENTITIES, f"there are more than {MAX_IDENTITIES} entries")
         return
+    size = 0
     for number, identity in enumerate(identities):
         try:
             cosign.Policy.keyless([(identity.issuer, identity.subject)])
         except VerificationError as exc:
             why = exc.finding.removeprefix(f"{_IDENTITIES}: ").removeprefix(f"{_IDENTITIES} ")
             yield Fault(f"{_IDENTITIES}[{number}]", why)
+            continue
+        size += patterns.size(identity.issuer) + patterns.size(identity.subject)
+        if size > regexp.MOST_INSTRUCTIONS:
+            yield Fault(f"{_IDENTITIES}[{number}]", patterns.TOO_LARGE)
+            return
 
 
 def _unanchored(obj: WithSpec[Signed]) -> Iterator[Fault]:

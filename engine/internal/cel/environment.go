@@ -38,7 +38,7 @@ var options = []cel.EnvOption{
 	ext.Encoders(),
 }
 
-// compile parses and checks an expression. Parser and checker have cel-go's limits: 250 levels, and
+// compile parses and checks an expression. The parser has cel-go's limits: 250 levels of syntax, and
 // 30 errors.
 func compile(base, plain *cel.Env, expression Expression) (*cel.Env, *cel.Ast, error) {
 	written, issues := plain.Parse(expression.Text)
@@ -48,6 +48,9 @@ func compile(base, plain *cel.Env, expression Expression) (*cel.Env, *cel.Ast, e
 	if expanded(written.NativeRep().Expr()) > mostNodes {
 		return nil, nil, fmt.Errorf("the expression has too many calls of optMap and optFlatMap"+
 			" on the results of others: with what they stand for, it has more than %d parts", mostNodes)
+	}
+	if depth(written.NativeRep().Expr()) > mostLevels {
+		return nil, nil, errDeep
 	}
 	parsed, issues := base.Parse(expression.Text)
 	if issues.Err() != nil {

@@ -79,6 +79,8 @@ async def test_hashed_hosts_are_known_as_to_ssh(ssh: SshServer, tmp_path: Path, 
         "@REVOKED localhost {own}\nlocalhost {own}",
         "@revoked localhost {own}\n[localhost]:{port} {own}",
         "@revoked 127.0.0.1 {own}\nlocalhost {own}",
+        # ssh takes a byte order mark for a part of the line.
+        "\ufeff@revoked localhost {own}\nlocalhost {own}",
         # ssh skips what it cannot read
         "@revoked localhost ssh-ed25519 AAAA\nlocalhost {own}",
         pytest.param("a\n" * publickeys.MAX_LINES + "localhost {own}", id="too many lines"),

@@ -21,6 +21,14 @@ def test_a_pattern_that_takes_long_to_compile_is_refused() -> None:
         regexp.compiled(r"(\pL|\pN){900}")
 
 
+def test_a_pattern_with_many_groups_is_refused_because_each_search_copies_them() -> None:
+    assert regexp.compiled("(a)" * 64).search("a" * 64)
+    assert regexp.compiled("(?:a)?" * 600).search("a")
+
+    with pytest.raises(ValueError, match=r"more than 64 groups is not accepted: write '\(\?:…\)'"):
+        regexp.compiled("(a?)" * 65)
+
+
 def test_the_whole_text_has_to_fit_and_what_is_no_pattern_fits_nothing() -> None:
     assert regexp.fits("v[0-9]+", "v12")
     assert not regexp.fits("v[0-9]+", "v12-rc")

@@ -211,6 +211,10 @@ async def _write(process: asyncssh.SSHClientProcess[bytes], data: bytes) -> None
         await process.stdin.drain()
 
 
+_UNREADABLE: Final = (asyncssh.KeyImportError, ValueError)
+"""asyncssh does not translate all errors of what it decodes: a text in a key need not be UTF-8."""
+
+
 def _private_key(auth: GitAuth) -> asyncssh.SSHKey:
     if not auth.identity:
         raise GitAuthError("a repository over ssh needs 'identity' in the secret")
@@ -218,7 +222,7 @@ def _private_key(auth: GitAuth) -> asyncssh.SSHKey:
         return asyncssh.import_private_key(auth.identity, auth.passphrase)
     except asyncssh.KeyEncryptionError as exc:
         raise GitAuthError("the passphrase in 'password' does not open 'identity'") from exc
-    except asyncssh.KeyImportError as exc:
+    except _UNREADABLE as exc:
         raise GitAuthError(
             "'identity' in the secret is not a private key that can be read; "
             "an encrypted one needs its passphrase in 'password'"
@@ -251,7 +255,7 @@ def _usable(keys: Sequence[PublicKey]) -> _Keys:
     """Return the keys of types that asyncssh supports; it accepts no others from a server."""
     read = []
     for key in keys:
-        with suppress(asyncssh.KeyImportError):
+        with suppress(*_UNREADABLE):
             encoded = base64.b64encode(key.blob).decode()
             read.append(asyncssh.import_public_key(f"{key.kind} {encoded}"))
     return read

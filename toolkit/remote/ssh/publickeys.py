@@ -49,7 +49,7 @@ def lines(content: bytes) -> Sequence[tuple[int, str]]:
 
     """
     found = []
-    for number, raw in enumerate(content.decode("utf-8", "replace").split("\n"), start=1):
+    for number, raw in enumerate(content.decode("utf-8-sig", "replace").split("\n"), start=1):
         text = raw.strip(_BLANKS)
         if text and not text.startswith("#"):
             found.append((number, text))

@@ -63,9 +63,14 @@ class Policy:
         if len(self.keys) > _MAX_KEYS or len(self.identities) > _MAX_IDENTITIES:
             raise VerificationError(f"more than {_MAX_KEYS} keys or identities are trusted")
         loaded(self)
+        size = 0
         for identity in self.identities:
-            _check_pattern("issuer", identity.issuer)
-            _check_pattern("subject", identity.subject)
+            size += _size("issuer", identity.issuer) + _size("subject", identity.subject)
+            if size > regexp.MOST_INSTRUCTIONS:
+                raise VerificationError(
+                    "spec.verify.matchOIDCIdentity: its patterns compile to more than"
+                    f" {regexp.MOST_INSTRUCTIONS} instructions: use fewer or simpler patterns"
+                )
         if self.trusted_root is not None:
             trustedroot.read(self.trusted_root)
 
@@ -140,7 +145,8 @@ def unanchored(identity: Identity) -> bool:
     return not (_anchored(identity.issuer) and _anchored(identity.subject))
 
 
-def _check_pattern(field: str, pattern: str) -> None:
+def _size(field: str, pattern: str) -> int:
+    """Return how many instructions a pattern compiles to."""
     if not pattern:
         raise VerificationError(f"spec.verify.matchOIDCIdentity has an empty {field}")
     if len(pattern) > regexp.LONGEST:
@@ -148,7 +154,7 @@ def _check_pattern(field: str, pattern: str) -> None:
             f"spec.verify.matchOIDCIdentity has an {field} of more than {regexp.LONGEST} characters"
         )
     try:
-        regexp.compiled(pattern)
+        return int(regexp.compiled(pattern).programsize)
     except ValueError as exc:
         raise VerificationError(f"spec.verify.matchOIDCIdentity: '{pattern}' is {exc}") from exc
 

@@ -141,6 +141,8 @@ ONE = b"    - {name: a, version: 1.0.0, urls: [a.tgz]}\n"
         (b"apiVersion: v1\nentries:\n  a:\n    - {name: &n a, urls: [*n]}\n", "anchors"),
         (b"apiVersion: v1\nentries: {a: [\n", "not YAML: line"),
         (b"apiVersion: v1\nentries: {a: [{x: " + b"[" * 40 + b"]" * 40 + b"}]}", "nests deeper"),
+        (b"apiVersion: v1\nignored: " + b"[" * 101 + b"]" * 101, "nests deeper"),
+        (b"{a: " * 50_000, "nests deeper"),
         (b'{"apiVersion":"v1","entries":{"a":[{"x":' + b"[" * 9999 + b"]" * 9999 + b"}]}}", "deep"),
         (b'{"apiVersion":"v1","entries":{"a":{}}}', "malformed"),
         (b"\xff\xfe\x00\x00\xff", "."),

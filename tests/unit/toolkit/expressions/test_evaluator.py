@@ -120,6 +120,15 @@ HOSTILE = {
 }
 
 
+@pytest.mark.parametrize("nested", ["[" * 65 + "]" * 65, "a" + ".map(x, [x])" * 65])
+async def test_an_expression_that_is_nested_too_deep_is_told(
+    evaluates: Evaluator, nested: str
+) -> None:
+    (problem,) = await evaluates.problems("team", [Expression(text=nested, result="")])
+
+    assert "nested more than 64 levels deep: nest them less" in problem
+
+
 @pytest.mark.parametrize("text", HOSTILE.values(), ids=HOSTILE)
 async def test_hostile_text_is_judged_and_the_worker_lives(evaluates: Evaluator, text: str) -> None:
     asked = Expression(text=text, result="")

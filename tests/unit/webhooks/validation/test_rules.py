@@ -177,6 +177,16 @@ def test_patterns_are_bounded_in_what_they_take_to_compile() -> None:
     assert "too large" in told[0].fault.why
 
 
+def test_patterns_of_identities_are_bounded_together() -> None:
+    large = {"issuer": "^x$", "subject": "a" * 4000}
+
+    told = found("OCIRepository", {"verify": {"matchOIDCIdentity": [large] * 20}})
+
+    assert [each.fault.field for each in told if "65536 instructions" in each.fault.why] == [
+        "spec.verify.matchOIDCIdentity[16]"
+    ]
+
+
 def test_text_that_is_slow_to_parse_is_left_to_the_build() -> None:
     assert found("Kustomization", {"patches": [{"patch": "a: " + "[" * 20_000}]}) == []
     assert found("Kustomization", {"patches": [{"patch": "a: b\n" * 200_000}]}) == []

@@ -58,6 +58,7 @@ def test_secret_without_usable_keys_is_refused(data: dict[str, bytes], message: 
         ([("x", "(?=x)")], "not a regular expression"),
         ([("x", "a" * 5000)], "subject of more than 4096 characters"),
         ([ANN] * 1000, "more than 256"),
+        ([("x", "a" * 4000)] * 20, "more than 65536 instructions: use fewer or simpler patterns"),
     ],
 )
 def test_identities_that_are_none_are_refused(
