@@ -19,6 +19,9 @@ QUICK_PATH := tests/e2e/test_main_job.py
 PYTEST_ARGS ?=
 WORKERS ?= 3
 
+# The flags of toolkit/compiling/flags.py, so that tests and checks use what is compiled already.
+GO_FLAGS := -buildmode=pie -trimpath -buildvcs=false -pgo=off -gcflags=all=-dwarf=false
+
 NODE_PACKAGES := containerd runc containernetworking-plugins iptables iproute2 util-linux
 
 .PHONY: help nodepackages dev engine controlplane demo up test quick test-slow mutants testtools docs unit loopback contract conformance e2e check generate lock bench image wheel clean
@@ -29,17 +32,17 @@ help: ## List the commands
 demo: dev engine controlplane ## Show the main job from nothing, in a minute
 	@KEEP=$(KEEP) $(BIN)/python -m cli.demo
 
-test: dev engine controlplane testtools ## Run every test that is not slow
+test: dev engine ## Run every test that is not slow
 	@$(PYTEST) -m "not slow" -n $(WORKERS) --maxfail=10 $(PYTEST_ARGS)
-	@cd engine && GOTOOLCHAIN=local GOFLAGS=-trimpath "$$(../$(BIN)/python -m controlplane.gotool)" test ./...
+	@cd engine && GOTOOLCHAIN=local GOFLAGS="$(GO_FLAGS)" "$$(../$(BIN)/python -m controlplane.gotool)" test ./...
 
-quick: dev engine testtools ## Run unit and loopback tests, and one path from end to end
+quick: dev engine ## Run unit and loopback tests, and one path from end to end
 	@paths='tests/unit tests/loopback'; \
 	if $(BIN)/python -m controlplane build --check; then paths="$$paths $(QUICK_PATH)"; \
 	else echo '► $(QUICK_PATH) is left out: `make controlplane` builds what it needs'; fi; \
 	$(PYTEST) -m "not slow" -n $(WORKERS) --maxfail=10 $$paths $(PYTEST_ARGS)
 
-test-slow: dev engine controlplane testtools ## Run the fuzzers, soaks and giants
+test-slow: dev engine ## Run the fuzzers, soaks and giants
 	@$(PYTEST) -m slow -n $(WORKERS) $(PYTEST_ARGS)
 
 mutants: dev engine testtools ## Remove each refusal once and see a test fail (make mutants ONLY=webhooks)
@@ -51,13 +54,13 @@ unit: dev engine ## Run the tests of one module each
 loopback: dev engine ## Run the tests against other servers than an API server
 	@$(PYTEST) -m "not slow" tests/loopback $(PYTEST_ARGS)
 
-contract: dev engine controlplane ## Run the tests against a real API server
+contract: dev engine ## Run the tests against a real API server
 	@$(PYTEST) -m "not slow" tests/contract $(PYTEST_ARGS)
 
 conformance: dev engine ## Run the golden cases
 	@$(PYTEST) -m "not slow" tests/conformance $(PYTEST_ARGS)
 
-e2e: dev engine controlplane ## Run the whole product through the seeds' manifests and failures
+e2e: dev engine ## Run the whole product through the seeds' manifests and failures
 	@$(PYTEST) -m "not slow" tests/e2e $(PYTEST_ARGS)
 
 bench: dev engine controlplane ## Measure N objects (make bench N=200 PART=sources)
@@ -80,7 +83,7 @@ check: dev engine ## Lint, types, import contracts, generated files, documents
 	@$(PYTEST) --quiet tests/docs
 	@go="$$($(BIN)/python -m controlplane.gotool)"; cd engine; \
 	  test -z "$$("$$(dirname "$$go")/gofmt" -l . ../tests/tools)" || { echo "gofmt: Go files are not formatted" >&2; exit 1; }; \
-	  GOTOOLCHAIN=local "$$go" vet -tags=helm ./...
+	  GOTOOLCHAIN=local GOFLAGS="$(GO_FLAGS)" "$$go" vet -tags=helm ./...
 
 generate: dev engine ## Rewrite every generated file
 	@$(BIN)/python -m crds generate
@@ -110,7 +113,7 @@ controlplane: dev ## Build the embedded control plane (cached by version)
 	@$(BIN)/python -m controlplane build
 
 testtools: dev ## Build the servers and tools that tests run (cached by their pins)
-	@$(BIN)/python -m tests.tools.programs
+	@$(BIN)/python -m tests.tools.preparing
 
 docs: dev engine controlplane ## Compare outputs in documents with real runs (make docs WRITE=1 rewrites them)
 	@$(BIN)/python -m tests.docs.outputs $(if $(WRITE),write)

@@ -8,6 +8,7 @@ import argparse
 import json
 import os
 import shlex
+import shutil
 import signal
 import sys
 import threading
@@ -115,6 +116,10 @@ def _env(options: argparse.Namespace) -> int:
 
 
 def _build(options: argparse.Namespace) -> int:
+    if os.environ.get(plane.EXISTING) and shutil.which("kubectl"):
+        # The user's cluster, and so the user's kubectl, of whatever release.
+        print(f"nothing is built: {plane.EXISTING} names a cluster", file=sys.stderr)
+        return 0
     if options.check:
         absent = binaries.missing(options.variant)
         if absent:

@@ -16,16 +16,18 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from hashlib import sha256
+from itertools import groupby
 from pathlib import Path
 from types import MappingProxyType
 from typing import Final
 
 from controlplane import build, cache
 from controlplane.errors import BuildError
+from toolkit.compiling import estimate
 
 TOOLS: Final = Path(__file__).parent / "tools"
 
-_TOOLS: Final = ("etcd", "kubernetes", "kwok", "node")
+_TOOLS: Final = ("kubernetes", "node")
 _QUERY_SECONDS: Final = 20
 
 
@@ -54,6 +56,8 @@ class Program:
     """Go packages whose ``gitVersion`` the linker sets."""
     owned: bool = False
     """Whether only our own build will do."""
+    static: bool = False
+    """Whether it runs in a container that has no C library."""
 
     @property
     def built(self) -> Path:
@@ -62,7 +66,7 @@ class Program:
 
     @cached_property
     def version(self) -> str:
-        """The pinned version, such as ``v1.36.3``."""
+        """The pinned version, such as ``v1.37.1``."""
         text = (TOOLS / self.tool / "go.mod").read_text()
         found = re.search(rf"^\s*(?:require )?{re.escape(self.module)} (v\S+)", text, re.MULTILINE)
         if found is None:
@@ -83,24 +87,22 @@ def _kubernetes(name: str, *version_arguments: str, tool: str = "kubernetes") ->
 
 
 PROGRAMS: Final = (
-    # The longest build first: what it compiles, the next ones only link.
+    # One module, so that the versions of what they share are the same, and all are built in one go.
     _kubernetes("kube-apiserver"),
     _kubernetes("kube-controller-manager"),
     _kubernetes("kube-scheduler"),
     _kubernetes("kubectl", "version", "--client"),
-    # etcd is a module of its own, as it pins other versions of what Kubernetes uses too.
     Program(
         name="etcd",
         package="go.etcd.io/etcd/server/v3",
         module="go.etcd.io/etcd/server/v3",
-        tool="etcd",
+        tool="kubernetes",
     ),
-    # kwok as well: it pins Kubernetes' client libraries of another patch release.
     Program(
         name="kwok",
         package="sigs.k8s.io/kwok/cmd/kwok",
         module="sigs.k8s.io/kwok",
-        tool="kwok",
+        tool="kubernetes",
     ),
 )
 
@@ -114,6 +116,7 @@ NODE_PROGRAMS: Final = (
         module="github.com/coredns/coredns",
         tool="node",
         owned=True,
+        static=True,
     ),
     Program(
         name="pause",
@@ -121,6 +124,7 @@ NODE_PROGRAMS: Final = (
         module="github.com/coredns/coredns",
         tool="node",
         owned=True,
+        static=True,
     ),
 )
 """What a real node needs beside them; nobody builds it who does not ask for a node."""
@@ -173,7 +177,7 @@ def cache_directory(*, oldest: bool = False) -> Path:
     tools = (Variant.OLDEST,) if oldest else _TOOLS
     pins = [TOOLS / name / file for name in tools for file in build.PINS]
     pins += [] if oldest else sorted((TOOLS / "node").rglob("*.go"))
-    digest = sha256(repr((build.FLAGS, os.uname().machine, os.uname().sysname)).encode())
+    digest = sha256(build.identity().encode())
     for path in pins:
         digest.update(path.read_bytes())
     return cache.directory("controlplane", f"{release.version}-{digest.hexdigest()[:8]}")
@@ -222,14 +226,26 @@ def _line(version: str) -> str:
 
 
 def _build(programs: tuple[Program, ...]) -> None:
-    for program in programs:
-        with build.turn(program.built.parent):
-            # Another process may have built it while we waited for our turn.
-            if not program.built.is_file():
-                build.build(
-                    program.package,
-                    module_directory=TOOLS / program.tool,
-                    stamps=program.stamps,
-                    version=program.version,
-                    target=program.built,
-                )
+    for (tool, static), group in groupby(programs, key=lambda each: (each.tool, each.static)):
+        together = tuple(group)
+        with build.turn(together[0].built.parent):
+            # Another process may have built some while we waited for our turn.
+            rest = tuple(each for each in together if not each.built.is_file())
+            if rest:
+                _build_together(rest, tool=tool, static=static)
+
+
+def _build_together(programs: tuple[Program, ...], *, tool: str, static: bool) -> None:
+    names = tuple(each.name for each in programs)
+    stamps = {(package, each.version) for each in programs for package in each.stamps}
+    targets = [build.Target(package=each.package, path=each.built) for each in programs]
+    build.build(
+        build.Batch(
+            targets=targets,
+            module_directory=TOOLS / tool,
+            name=", ".join(names),
+            cost=estimate.of(names),
+            linker=tuple(flag for pair in sorted(stamps) for flag in build.stamps(*pair)),
+            static=static,
+        )
+    )

@@ -1,81 +1,116 @@
-"""Build one Go program into the cache, showing that something moves while it takes minutes.
+"""Build Go programs into the cache, in one run of the compiler for all of one module.
 
-A program appears under its name only when it is whole: it is linked under a temporary name and
+A program appears under its name only when it is whole: it is linked in a directory apart and
 renamed. The build ends with us, however we end, and leaves neither lock nor half a program.
 """
 
 import os
+import re
 import shutil
-import signal
-import subprocess
-import sys
-import tempfile
-import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
-from typing import IO, Final
+from typing import Final
 
 from controlplane import cache, gotool, processes
 from controlplane.errors import BuildError
+from toolkit.compiling import flags, running
+from toolkit.compiling.estimate import Cost
+from toolkit.errors import StalledError
 
-FLAGS: Final = ("build", "-trimpath", "-buildvcs=false", "-v")
 PINS: Final = ("go.mod", "go.sum")
 
-_REDRAW_SECONDS: Final = 0.2
 # Where go works; a killed one cannot remove it, but the next one who builds here can.
 _WORK: Final = ".work"
-_SHOWN_LINES: Final = 15
+_LINKED: Final = "linked"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """A package with a ``main``, and the path of the program to make of it."""
+
+    package: str
+    path: Path
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Batch:
+    """Programs of one module that are built in one go, into one directory."""
+
+    targets: Sequence[Target]
+    module_directory: Path
+    name: str
+    """What the user reads."""
+    cost: Cost
+    linker: tuple[str, ...] = ()
+    static: bool = False
 
 
 @contextmanager
 def turn(directory: Path) -> Iterator[None]:
     """Wait until no other process builds into ``directory``, and keep others out meanwhile."""
-    with cache.locked(directory / ".lock", waiting=lambda: _say(f"waiting to build: {directory}")):
-        # Only the holder writes here, so what bears a temporary name is a killed build's.
-        for leftover in directory.glob(".*.tmp"):
-            leftover.unlink()
+    with cache.locked(
+        directory / ".lock", waiting=lambda: running.say(f"waiting to build: {directory}")
+    ):
+        # Only the holder writes here, so what is there is a killed build's.
         work = directory / _WORK
         shutil.rmtree(work, ignore_errors=True)
-        work.mkdir(exist_ok=True)
+        work.joinpath(_LINKED).mkdir(parents=True)
         try:
             yield
         finally:
             shutil.rmtree(work, ignore_errors=True)
 
 
-def build(
-    package: str, *, module_directory: Path, stamps: tuple[str, ...], version: str, target: Path
-) -> None:
-    """Build ``package`` of the module in ``module_directory`` and put it at ``target``.
+def build(batch: Batch) -> None:
+    """Build the programs of a batch and put each at its path.
 
     Raises:
-        BuildError: no toolchain, or the build failed; carries the compiler's last lines.
+        BuildError: no toolchain, or the build failed; carries the cause and its remedy.
     """
-    temporary = target.with_name(f".{target.name}.tmp")
-    linker = " ".join(["-s", "-w", *(_stamp(package, version) for package in stamps)])
-    command: list[str | Path] = [
-        gotool.find(),
-        *FLAGS,
-        "-ldflags",
-        linker,
-        "-o",
-        temporary,
-        package,
-    ]
-    started = time.monotonic()
-    with tempfile.TemporaryFile("w+") as output:
-        environment = _environment(target.parent / _WORK)
-        status = _run(command, module_directory, environment, output, name=target.name)
-        if status != 0:
-            output.seek(0)
-            tail = "".join(output.readlines()[-_SHOWN_LINES:])
-            raise BuildError(f"go build {package} ended with status {status}:\n{tail}")
-    temporary.rename(target)
-    _say(f"built {target.name} {version} in {_elapsed(started)}")
+    targets = batch.targets
+    work = targets[0].path.parent / _WORK
+    linked = work / _LINKED
+    several = len(targets) > 1
+    made = [linked / (executable(each.package) if several else each.path.name) for each in targets]
+    output = linked if several else made[0]
+    mode = flags.build(flags.STATIC if batch.static else flags.PROGRAM, linker=batch.linker)
+    packages = [each.package for each in targets]
+    command: list[str | Path] = [gotool.find(), *mode, "-o", output, *packages]
+    try:
+        running.run(
+            processes.bound_to_us(*command),
+            directory=batch.module_directory,
+            environment={
+                **os.environ,
+                **flags.environment(static=batch.static),
+                "GOTMPDIR": str(work),
+            },
+            name=batch.name,
+            cost=batch.cost,
+        )
+    except StalledError as error:
+        raise BuildError(str(error)) from error
+    for program, target in zip(made, targets, strict=True):
+        program.rename(target.path)
 
 
-def _stamp(package: str, version: str) -> str:
+def executable(package: str) -> str:
+    """Return how go names the program of a package: the last name that is no major version."""
+    names = [name for name in package.split("/") if not re.fullmatch(r"v\d+", name)]
+    return names[-1]
+
+
+def identity(*, static: bool = False) -> str:
+    """Return what decides a build beside pins and sources: flags and platform."""
+    uname = os.uname()
+    mode = flags.STATIC if static else flags.PROGRAM
+    return repr((flags.build(mode), uname.machine, uname.sysname))
+
+
+def stamps(package: str, version: str) -> tuple[str, ...]:
+    """Return the flags of the linker that set the version which a package tells."""
     major, minor = version.removeprefix("v").split(".")[:2]
     values = {
         "gitVersion": version,
@@ -84,77 +119,4 @@ def _stamp(package: str, version: str) -> str:
         "gitCommit": "unknown",
         "gitTreeState": "clean",
     }
-    return " ".join(f"-X {package}.{name}={value}" for name, value in values.items())
-
-
-def _run(
-    command: list[str | Path],
-    directory: Path,
-    environment: Mapping[str, str],
-    output: IO[str],
-    *,
-    name: str,
-) -> int:
-    process = subprocess.Popen(
-        processes.bound_to_us(*command),
-        cwd=directory,
-        env=environment,
-        stdin=subprocess.DEVNULL,
-        stdout=output,
-        stderr=output,
-        process_group=0,
-    )
-    try:
-        return _wait(process, output, name=name)
-    finally:
-        _stop(process)
-
-
-def _wait(process: subprocess.Popen[bytes], output: IO[str], *, name: str) -> int:
-    started = time.monotonic()
-    interactive = sys.stderr.isatty()
-    if not interactive:
-        _say(f"building {name}")
-    try:
-        while True:
-            try:
-                return process.wait(timeout=_REDRAW_SECONDS)
-            except subprocess.TimeoutExpired:
-                if interactive:
-                    # -v writes a line for each package that is compiled.
-                    packages = os.pread(output.fileno(), 1 << 20, 0).count(b"\n")
-                    _redraw(f"building {name}: {packages} packages, {_elapsed(started)}")
-    finally:
-        if interactive:
-            _redraw("")
-
-
-def _stop(process: subprocess.Popen[bytes]) -> None:
-    """Kill what still runs of the build; a signal that go could handle may be ignored by it."""
-    if process.poll() is None:
-        # The group holds the compilers too.
-        os.killpg(process.pid, signal.SIGKILL)
-        process.wait()
-
-
-def _environment(work: Path) -> dict[str, str]:
-    """Return an environment in which only go.mod and go.sum decide what is built.
-
-    CGO is off: the programs need no C library, and so this build no C compiler.
-    """
-    decided = {"CGO_ENABLED": "0", "GOFLAGS": "", "GOTOOLCHAIN": "local", "GOWORK": "off"}
-    return {**os.environ, **decided, "GOTMPDIR": str(work)}
-
-
-def _elapsed(started: float) -> str:
-    minutes, seconds = divmod(int(time.monotonic() - started), 60)
-    return f"{minutes}m{seconds:02d}s" if minutes else f"{seconds}s"
-
-
-def _say(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def _redraw(line: str) -> None:
-    sys.stderr.write(f"\r\x1b[K{line}")
-    sys.stderr.flush()
+    return tuple(f"-X {package}.{name}={value}" for name, value in values.items())

@@ -16,9 +16,8 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from controlplane import binaries, plane
-from controlplane.binaries import Variant
 from controlplane.plane import ControlPlane
-from tests.tools import distribution, health, namespaces, programs, realnode
+from tests.tools import distribution, health, namespaces
 from tests.tools.administrator import Administrator
 from toolkit.remote.http.http import Http
 from toolkit.telemetry import ConsoleFormatter
@@ -32,7 +31,6 @@ _RUNS = 9
 _LONGEST_NAME = 32
 _COLLECTED_AFTER = 50_000
 """Objects; the default of 700 has the collector take a seventh of the time of unit tests."""
-_NEED_PROGRAMS = {"control_plane", "second_control_plane", "control_plane_programs"}
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -40,27 +38,11 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: distribution.rank(item.nodeid))
 
 
-def pytest_collection_finish(session: pytest.Session) -> None:
-    """Build the programs before the first test, whose timeout is shorter than a build.
-
-    What was collected is for the whole run.
-    """
-    # The thousands of tests stay: the collector need not look at them again.
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_finish() -> None:
+    """Keep the thousands of tests: the collector need not look at them again."""
     gc.collect()
     gc.freeze()
-    if session.config.option.collectonly:
-        return
-    needed = {name for item in session.items for name in getattr(item, "fixturenames", ())}
-    # It builds for minutes on a new machine, and must be seen to do so.
-    capture = session.config.pluginmanager.getplugin("capturemanager")
-    with capture.global_and_fixture_disabled():
-        if needed & _NEED_PROGRAMS:
-            binaries.locate(*(["kubectl"] if os.environ.get(plane.EXISTING) else []))
-        if needed & realnode.FIXTURES and not realnode.unavailable():
-            binaries.locate(variant=Variant.NODE)
-        if "oldest_programs" in needed:
-            binaries.locate(variant=Variant.OLDEST)
-        programs.prepare(needed)
 
 
 @pytest.fixture(scope="session")

@@ -23,6 +23,8 @@ class Kubectl:
 
     program: str
     kubeconfig: Path
+    context: str = ""
+    """A context of the file; empty is its current one."""
     patience: float
 
     async def __call__(self, *arguments: str) -> str:
@@ -82,7 +84,7 @@ class Kubectl:
         self, arguments: Sequence[str], manifest: Sequence[Json]
     ) -> tuple[int | None, str, str]:
         process = await asyncio.create_subprocess_exec(
-            *(self.program, f"--kubeconfig={self.kubeconfig}"),
+            *(self.program, f"--kubeconfig={self.kubeconfig}", f"--context={self.context}"),
             *(f"--request-timeout={self.patience:g}s", *arguments),
             stdin=asyncio.subprocess.PIPE,
             stdout=asyncio.subprocess.PIPE,

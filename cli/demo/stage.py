@@ -92,7 +92,9 @@ async def build(directory: Path, *, name: str) -> AsyncIterator[Stage]:
             plane = await exits.enter_async_context(
                 cluster.chosen(None, context="", name=name, report=said.append)
             )
-        options = stack.Options(components=stack.EVERYTHING, report=said.append)
+        options = stack.Options(
+            components=stack.EVERYTHING, context=plane.context, report=said.append
+        )
         with narration.step("Penstock: CRDs, RBAC, controllers ready, gate armed"):
             penstock = await exits.enter_async_context(
                 stack.start(plane.kubeconfig, state=directory, options=options)
@@ -108,7 +110,12 @@ async def build(directory: Path, *, name: str) -> AsyncIterator[Stage]:
         yield Stage(
             cluster=plane,
             penstock=penstock,
-            kubectl=Kubectl(program=plane.kubectl, kubeconfig=plane.kubeconfig, patience=PATIENCE),
+            kubectl=Kubectl(
+                program=plane.kubectl,
+                kubeconfig=plane.kubeconfig,
+                context=plane.context,
+                patience=PATIENCE,
+            ),
             repository=repository,
             author=Author(name="ada@example.com"),
             url=server.url("shop.git"),

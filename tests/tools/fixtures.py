@@ -1,7 +1,7 @@
 """Fixtures of the whole suite that need no cluster: programs, servers, the engine, gpg's keys.
 
-Pytest loads them as a plugin, so that no test module imports another's. Programs are built before
-the first test (see ``programs.prepare``).
+Pytest loads them as a plugin, so that no test module imports another's. A test with a fixture
+``<name>_program`` waits for that program (see ``preparing``).
 """
 
 from collections.abc import AsyncIterator, Iterator, Mapping

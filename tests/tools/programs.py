@@ -5,7 +5,6 @@ under a name that its pins and sources decide.
 """
 
 import json
-import os
 import shutil
 import subprocess
 from collections.abc import Mapping
@@ -16,11 +15,9 @@ from types import MappingProxyType
 from typing import Final
 
 from controlplane import build, cache, gotool
-from tests.tools.azurite import install
+from toolkit.compiling import estimate
 
 TOOLS: Final = Path(__file__).parent
-FIXTURE: Final = "_program"
-"""A session fixture ``<name>_program`` has the program built before the first test."""
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -28,17 +25,20 @@ class Program:
     """One program: the Go package to build, and the directory whose go.mod pins it.
 
     A ``module`` that lacks what its authors generate before they build is copied, and the files of
-    the directory are added; ``package`` is then relative to the copy.
+    the directory are added; ``package`` is then relative to the copy. ``raised.mod`` and
+    ``raised.sum`` become its pins: its authors' own, raised to the versions of the control plane.
     """
 
     package: str
     directory: str
     module: str = ""
+    static: bool = False
+    """Whether it runs in a container that has no C library."""
 
     @property
     def digest(self) -> str:
         """Return what identifies a build: pins, our own sources, flags, platform."""
-        digest = sha256(repr((build.FLAGS, os.uname().machine, os.uname().sysname)).encode())
+        digest = sha256(build.identity(static=self.static).encode())
         root = TOOLS / self.directory
         for path in sorted(file for file in root.rglob("*") if file.suffix in _INPUTS):
             digest.update(str(path.relative_to(root)).encode() + path.read_bytes())
@@ -47,6 +47,7 @@ class Program:
 
 _INPUTS: Final = (".mod", ".sum", ".go", ".yaml")
 _PINS: Final = ("go.mod", "go.sum")
+_RAISED: Final = ("raised.mod", "raised.sum")
 
 PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
     {
@@ -67,12 +68,17 @@ PROGRAMS: Final[Mapping[str, Program]] = MappingProxyType(
             package="github.com/fsouza/fake-gcs-server", directory="fakegcs"
         ),
         "informer": Program(package=".", directory="informer"),
-        "podprobe": Program(package=".", directory="podprobe"),
+        "podprobe": Program(package=".", directory="podprobe", static=True),
         "nats-server": Program(package="github.com/nats-io/nats-server/v2", directory="nats"),
         "sops": Program(package="github.com/getsops/sops/v3/cmd/sops", directory="sops"),
         "age-keygen": Program(package="filippo.io/age/cmd/age-keygen", directory="sops"),
     }
 )
+
+
+def built(name: str) -> Path:
+    """Return where the program is, or will be."""
+    return cache.directory("testtools", f"{name}-{PROGRAMS[name].digest}") / name
 
 
 def path(name: str) -> Path:
@@ -81,18 +87,19 @@ def path(name: str) -> Path:
     Raises:
         BuildError: there is no Go toolchain, or the build failed.
     """
-    program = PROGRAMS[name]
-    directory = cache.directory("testtools", f"{name}-{program.digest}")
-    target = directory / name
+    program, target = PROGRAMS[name], built(name)
+    directory = target.parent
     if not target.is_file():
         with build.turn(directory):
             if not target.is_file():
                 build.build(
-                    program.package,
-                    module_directory=_module(program, directory / "sources"),
-                    stamps=(),
-                    version=program.digest,
-                    target=target,
+                    build.Batch(
+                        targets=[build.Target(package=program.package, path=target)],
+                        module_directory=_module(program, directory / "sources"),
+                        name=name,
+                        cost=estimate.of((name,)),
+                        static=program.static,
+                    )
                 )
     return target
 
@@ -109,21 +116,8 @@ def _module(program: Program, copy: Path) -> Path:
     shutil.copytree(json.loads(told)["Dir"], copy, copy_function=shutil.copyfile)
     for path in [copy, *(each for each in copy.rglob("*") if each.is_dir())]:
         path.chmod(0o700)
-    own = shutil.ignore_patterns(*_PINS)
+    own = shutil.ignore_patterns(*_PINS, *_RAISED)
     shutil.copytree(pinned, copy, dirs_exist_ok=True, ignore=own)
+    for name, raised in zip(_PINS, _RAISED, strict=True):
+        shutil.copyfile(pinned / raised, copy / name)
     return copy
-
-
-def prepare(fixtures: set[str]) -> None:
-    """Build every program that one of the fixtures stands for."""
-    for name in PROGRAMS:
-        if f"{name.replace('-', '_')}{FIXTURE}" in fixtures:
-            path(name)
-    if "azurite" in fixtures:
-        install.command()
-
-
-if __name__ == "__main__":
-    for each in PROGRAMS:
-        path(each)
-    install.command()

@@ -2,9 +2,10 @@
 
 One line each quarter of a minute replaces a dot a test. Failures print as pytest prints them.
 ``pyproject.toml`` loads this plugin for every run. With several workers, only the process that
-they report to prints.
+they report to prints, and also while no test ends.
 """
 
+import threading
 import time
 from collections import defaultdict
 from collections.abc import Sequence
@@ -24,7 +25,10 @@ class Progress:
     def __init__(self, terminal: TerminalReporter) -> None:
         self._terminal = terminal
         self._began = time.monotonic()
-        self._told = 0.0
+        self._told = self._began
+        self._folder = "collecting"
+        self._lock = threading.Lock()
+        self._over = threading.Event()
         self._expected = 0
         self._ended = 0
         self._seconds: defaultdict[str, float] = defaultdict(float)
@@ -57,11 +61,9 @@ class Progress:
     def pytest_runtest_logfinish(self, nodeid: str) -> None:
         """Count a test, and say now and then how far the run is."""
         self._ended += 1
-        folder, now = _folder(nodeid), time.monotonic()
-        self._tests[folder] += 1
-        if now - self._told >= _EVERY_SECONDS or self._ended == self._expected:
-            self._told = now
-            self._tell(folder, now - self._began)
+        self._folder = _folder(nodeid)
+        self._tests[self._folder] += 1
+        self._tell(last=self._ended == self._expected)
 
     def pytest_terminal_summary(self) -> None:
         """Print the seconds per folder."""
@@ -69,12 +71,32 @@ class Progress:
         for folder, seconds in sorted(self._seconds.items(), key=lambda row: -row[1]):
             self._terminal.write_line(f"{seconds:8.1f}  {self._tests[folder]:6}  {folder}")
 
-    def _tell(self, folder: str, seconds: float) -> None:
-        percent = 100 * self._ended // max(self._expected, 1)
-        if self._terminal.verbosity == 0:
-            spent = f"{int(seconds) // 60}:{int(seconds) % 60:02}"
-            self._terminal.ensure_newline()
-            self._terminal.write_line(f"{percent:3} %  {spent:>6}  {folder}")
+    def pytest_sessionstart(self, session: pytest.Session) -> None:
+        """Print lines also while workers collect, or wait for what is built."""
+        # A process that runs tests itself may fork, and has no thread beside them.
+        if session.config.getoption("numprocesses", None):
+            threading.Thread(target=self._tick, daemon=True).start()
+
+    def pytest_sessionfinish(self) -> None:
+        """Print no line after the last test."""
+        self._over.set()
+
+    def _tick(self) -> None:
+        while not self._over.wait(1):
+            self._tell()
+
+    def _tell(self, *, last: bool = False) -> None:
+        with self._lock:
+            now = time.monotonic()
+            if not last and now - self._told < _EVERY_SECONDS:
+                return
+            self._told = now
+            if self._terminal.verbosity == 0:
+                seconds = int(now - self._began)
+                percent = 100 * self._ended // max(self._expected, 1)
+                spent = f"{seconds // 60}:{seconds % 60:02}"
+                self._terminal.ensure_newline()
+                self._terminal.write_line(f"{percent:3} %  {spent:>6}  {self._folder}")
 
 
 @pytest.hookimpl(trylast=True)

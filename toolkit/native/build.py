@@ -16,17 +16,15 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Final
 
+from toolkit.compiling import estimate, flags, running
 from toolkit.errors import PenstockError, StalledError
 from toolkit.native import library
 
 MINIMUM: Final = (1, 26)
 
-_FLAGS: Final = ("-buildmode=c-shared", "-trimpath", "-buildvcs=false", "-ldflags=-s -w", "-v")
 _LIBRARIES: Final = ((library.NAME, ()), (library.NAME_WITH_HELM, ("-tags=helm",)))
 _REMEDY: Final = "install Go 1.26 or newer from https://go.dev/dl, and a C compiler"
 _SCRATCH: Final = "building-"
-_SHOWN_LINES: Final = 20
-_REPORT_EVERY: Final = 50
 
 
 def build() -> Path:
@@ -45,11 +43,9 @@ def build() -> Path:
         built = library.find_built()
         if built is None:
             go, version = _toolchain()
-            _report(f"building with {version}; the first time takes a minute or two")
             built = _compile(
                 go, library.cache_directory() / f"{library.sources_digest()}-{version}"
             )
-            _report("built")
     return built
 
 
@@ -60,30 +56,19 @@ def _compile(go: str, target: Path) -> Path:
     with tempfile.TemporaryDirectory(dir=target.parent, prefix=_SCRATCH) as scratch:
         staged = Path(scratch, "staged")
         staged.mkdir()
-        environment = _environment(go) | {"CGO_ENABLED": "1"}
+        environment = _environment(go) | flags.environment()
         for name, tags in _LIBRARIES:
-            _run((go, "build", *_FLAGS, *tags, "-o", str(staged / name), "."), environment)
+            running.run(
+                (go, *flags.build(flags.LIBRARY), *tags, "-o", staged / name, "."),
+                directory=library.SOURCES,
+                environment=environment,
+                name=name,
+                cost=estimate.of((name,)),
+            )
             staged.joinpath(name).with_suffix(".h").unlink(missing_ok=True)
         shutil.rmtree(target, ignore_errors=True)
         staged.rename(target)
     return target / library.NAME
-
-
-def _run(command: tuple[str, ...], environment: dict[str, str]) -> None:
-    lines: list[str] = []
-    with subprocess.Popen(  # noqa: S603  # the toolchain and our own arguments
-        command,
-        cwd=library.SOURCES,
-        env=environment,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.STDOUT,
-        text=True,
-    ) as process:
-        for line in process.stdout or ():
-            lines.append(line)
-            _report_progress(len(lines))
-    if process.returncode != 0:
-        raise StalledError(f"go build failed:\n{''.join(lines[-_SHOWN_LINES:])}{_REMEDY}")
 
 
 def _toolchain() -> tuple[str, str]:
@@ -126,22 +111,9 @@ def _locked(path: Path) -> Iterator[None]:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            _report("another process is building it: waiting")
+            running.say("another process is building the engine: waiting")
             fcntl.flock(file, fcntl.LOCK_EX)
         yield
-
-
-def _report_progress(packages: int) -> None:
-    if sys.stderr.isatty():
-        sys.stderr.write(f"\rengine: {packages} packages\x1b[K")
-        sys.stderr.flush()
-    elif packages % _REPORT_EVERY == 0:
-        _report(f"{packages} packages")
-
-
-def _report(text: str) -> None:
-    start = "\r\x1b[K" if sys.stderr.isatty() else ""
-    sys.stderr.write(f"{start}engine: {text}\n")
 
 
 if __name__ == "__main__":

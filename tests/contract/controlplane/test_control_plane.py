@@ -49,8 +49,8 @@ def test_api_server_of_the_pinned_version_is_ready(kubectl: Kubectl) -> None:
     versions = json.loads(kubectl("version", "--output=json"))
 
     assert kubectl("get", "--raw", "/readyz") == "ok"
-    assert versions["serverVersion"]["gitVersion"].startswith("v1.36.")
-    assert versions["clientVersion"]["gitVersion"].startswith("v1.36.")
+    assert versions["serverVersion"]["gitVersion"].startswith("v1.37.")
+    assert versions["clientVersion"]["gitVersion"].startswith("v1.37.")
 
 
 def test_rbac_refuses_what_nobody_granted(

@@ -111,7 +111,7 @@ def test_pod_finds_a_service_by_name(real_node: RealNode) -> None:
 def test_pod_reaches_the_api_server_by_its_service(real_node: RealNode) -> None:
     answer = real_node.inside("get", "https://kubernetes.default.svc/version", CA)
 
-    assert json.loads(answer)["gitVersion"].startswith("v1.36.")
+    assert json.loads(answer)["gitVersion"].startswith("v1.37.")
 
 
 def test_unknown_name_is_denied_at_once(real_node: RealNode) -> None:

@@ -18,6 +18,11 @@ _PINS: Final = ("package.json", "package-lock.json")
 _ENTRY: Final = "node_modules/azurite/dist/src/blob/main.js"
 
 
+def installed() -> bool:
+    """Tell whether it is in the cache."""
+    return _mark(_pins()).is_file()
+
+
 def command() -> list[str]:
     """Return the command that starts the blob service, installing it if need be.
 
@@ -27,16 +32,24 @@ def command() -> list[str]:
     """
     if shutil.which("node") is None or shutil.which("npm") is None:
         raise BuildError("the tests against Azure's emulator need Node.js 20 or newer, with npm")
-    pins = {name: (_HERE / name).read_bytes() for name in _PINS}
+    pins = _pins()
+    mark = _mark(pins)
+    if not mark.is_file():
+        with build.turn(mark.parent):
+            if not mark.is_file():
+                _install(mark.parent, pins)
+                mark.touch()
+    return ["node", str(mark.parent / _ENTRY)]
+
+
+def _pins() -> dict[str, bytes]:
+    return {name: (_HERE / name).read_bytes() for name in _PINS}
+
+
+def _mark(pins: dict[str, bytes]) -> Path:
+    """Return the file that is written last."""
     digest = sha256(b"\0".join(pins.values())).hexdigest()[:16]
-    directory = cache.directory("testtools", f"azurite-{digest}")
-    installed = directory / "installed"
-    if not installed.is_file():
-        with build.turn(directory):
-            if not installed.is_file():
-                _install(directory, pins)
-                installed.touch()
-    return ["node", str(directory / _ENTRY)]
+    return cache.directory("testtools", f"azurite-{digest}") / "installed"
 
 
 def _install(directory: Path, pins: dict[str, bytes]) -> None:

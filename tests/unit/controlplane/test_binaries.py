@@ -8,11 +8,11 @@ import pytest
 from controlplane import binaries
 
 VERSIONS = {
-    "kube-apiserver": "Kubernetes v1.36.0",
-    "kube-controller-manager": "Kubernetes v1.36.9",
-    "kube-scheduler": "Kubernetes v1.36.3",
-    "kubectl": "Client Version: v1.36.3",
-    "etcd": "etcd Version: 3.6.1",
+    "kube-apiserver": "Kubernetes v1.37.0",
+    "kube-controller-manager": "Kubernetes v1.37.9",
+    "kube-scheduler": "Kubernetes v1.37.1",
+    "kubectl": "Client Version: v1.37.1",
+    "etcd": "etcd Version: 3.7.1",
     "kwok": "kwok version v0.8.0 go1.26.8 (linux/amd64)",
 }
 
@@ -38,11 +38,11 @@ def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Path
 
 def test_every_pinned_version_is_known() -> None:
     assert {program.name: program.version for program in binaries.PROGRAMS} == {
-        "kube-apiserver": "v1.36.3",
-        "kube-controller-manager": "v1.36.3",
-        "kube-scheduler": "v1.36.3",
-        "kubectl": "v1.36.3",
-        "etcd": "v3.6.16",
+        "kube-apiserver": "v1.37.1",
+        "kube-controller-manager": "v1.37.1",
+        "kube-scheduler": "v1.37.1",
+        "kubectl": "v1.37.1",
+        "etcd": "v3.7.0",
         "kwok": "v0.8.0",
     }
 
@@ -65,7 +65,7 @@ def test_what_is_nowhere_is_missing(place: Callable[..., Path]) -> None:
 
 
 def test_only_what_is_asked_for_is_looked_for(place: Callable[..., Path]) -> None:
-    assets = place("assets", kubectl="Client Version: v1.36.3")
+    assets = place("assets", kubectl="Client Version: v1.37.1")
 
     assert binaries.locate("kubectl") == {"kubectl": assets / "kubectl"}
 
@@ -92,9 +92,9 @@ def test_programs_on_path_are_used_before_anything_is_built(
 @pytest.mark.parametrize(
     ("program", "version", "said"),
     [
-        ("kubectl", "Client Version: v1.32.4-dispatcher", "is v1.32.4-dispatcher, not v1.36"),
-        ("kube-apiserver", "Kubernetes v1.37.0", "is v1.37.0, not v1.36"),
-        ("etcd", "etcd Version: 3.5.21", "is v3.5.21, not v3.6"),
+        ("kubectl", "Client Version: v1.32.4-dispatcher", "is v1.32.4-dispatcher, not v1.37"),
+        ("kube-apiserver", "Kubernetes v1.38.0", "is v1.38.0, not v1.37"),
+        ("etcd", "etcd Version: 3.5.21", "is v3.5.21, not v3.7"),
         ("kwok", "nothing", "is of no known version, not v0.8"),
     ],
 )
@@ -112,4 +112,4 @@ def test_program_of_another_release_is_passed_over_and_named(
 
 
 def test_cache_directory_is_named_by_the_version(place: Callable[..., Path]) -> None:
-    assert place("cache").name.startswith("v1.36.3-")
+    assert place("cache").name.startswith("v1.37.1-")

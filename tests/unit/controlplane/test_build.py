@@ -11,6 +11,7 @@ import pytest
 
 from controlplane import build
 from controlplane.errors import BuildError
+from toolkit.compiling.estimate import Cost
 
 SOURCE = Path(build.__file__).parents[1]
 BUILD = """
@@ -18,12 +19,14 @@ import signal
 import sys
 from pathlib import Path
 from controlplane import build
+from toolkit.compiling.estimate import Cost
 # Anyone who runs the tests in the background of a shell script ignores it, and so would we.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 target = Path(sys.argv[1])
 with build.turn(target.parent):
-    build.build("example.com/x", module_directory=target.parent, stamps=(), version="v1.2.3",
-                target=target)
+    build.build(build.Batch(
+        targets=[build.Target(package="example.com/x", path=target)],
+        module_directory=target.parent, name="x", cost=Cost(1, 1)))
 """
 
 
@@ -50,12 +53,38 @@ def test_program_appears_under_its_name(path: Path, tmp_path: Path) -> None:
 def test_version_is_stamped_into_the_program(path: Path, tmp_path: Path) -> None:
     _go(path, 'printf "%s\\n" "$@" > "$output"')
 
-    _build(tmp_path / "program", stamps=("example.com/version",))
+    _build(tmp_path / "program", linker=build.stamps("example.com/version", "v1.37.1"))
 
     linker = (tmp_path / "program").read_text()
-    assert "-X example.com/version.gitVersion=v1.36.3" in linker
+    assert "-X example.com/version.gitVersion=v1.37.1" in linker
     assert "-X example.com/version.gitMajor=1" in linker
-    assert "-X example.com/version.gitMinor=36" in linker
+    assert "-X example.com/version.gitMinor=37" in linker
+
+
+def test_programs_of_one_module_are_built_in_one_go(path: Path, tmp_path: Path) -> None:
+    _go(path, 'for each in one server; do echo "$each $@" > "$output/$each"; done')
+    packages = {"first": "example.com/cmd/one", "second": "example.com/server/v3"}
+    targets = [build.Target(package=name, path=tmp_path / to) for to, name in packages.items()]
+
+    with build.turn(tmp_path):
+        build.build(
+            build.Batch(targets=targets, module_directory=tmp_path, name="both", cost=Cost(2, 2))
+        )
+
+    assert (tmp_path / "first").read_text().startswith("one build ")
+    assert (tmp_path / "second").read_text().startswith("server build ")
+    assert (tmp_path / "first").read_text().endswith("example.com/cmd/one example.com/server/v3\n")
+
+
+@pytest.mark.parametrize(("static", "expected"), [(False, "1"), (True, "0")])
+def test_program_for_a_container_needs_no_c_library(
+    path: Path, tmp_path: Path, *, static: bool, expected: str
+) -> None:
+    _go(path, 'echo "$CGO_ENABLED" > "$output"')
+
+    _build(tmp_path / "program", static=static)
+
+    assert (tmp_path / "program").read_text().strip() == expected
 
 
 def test_users_go_settings_do_not_decide_what_is_built(
@@ -67,20 +96,21 @@ def test_users_go_settings_do_not_decide_what_is_built(
 
     _build(tmp_path / "program")
 
-    assert (tmp_path / "program").read_text() == "|off|local|0\n"
+    assert (tmp_path / "program").read_text() == "|off|local|1\n"
 
 
 def test_failed_build_tells_the_compilers_last_lines(path: Path, tmp_path: Path) -> None:
     _go(path, 'echo half > "$output"; echo "x.go:1: syntax error" >&2; exit 2')
 
-    with pytest.raises(BuildError, match=r"status 2:\n.*x\.go:1: syntax error"):
+    with pytest.raises(BuildError, match=r"cannot build program: \nx\.go:1: syntax error"):
         _build(tmp_path / "program")
 
     assert not (tmp_path / "program").exists()
 
 
 def test_half_built_program_of_a_killed_build_is_removed(tmp_path: Path) -> None:
-    (tmp_path / ".program.tmp").write_text("half")
+    (tmp_path / ".work" / "linked").mkdir(parents=True)
+    (tmp_path / ".work" / "linked" / "program").write_text("half")
     (tmp_path / "other").write_text("whole")
 
     with build.turn(tmp_path):
@@ -109,14 +139,18 @@ def test_interrupted_build_leaves_no_process_and_no_lock(
     assert sorted(file.name for file in tmp_path.iterdir()) == [".lock", "bin", "running"]
 
 
-def _build(target: Path, *, stamps: tuple[str, ...] = ()) -> None:
-    build.build(
-        "example.com/program",
-        module_directory=target.parent,
-        stamps=stamps,
-        version="v1.36.3",
-        target=target,
-    )
+def _build(target: Path, *, linker: tuple[str, ...] = (), static: bool = False) -> None:
+    with build.turn(target.parent):
+        build.build(
+            build.Batch(
+                targets=[build.Target(package="example.com/program", path=target)],
+                module_directory=target.parent,
+                name="program",
+                cost=Cost(1, 1),
+                linker=linker,
+                static=static,
+            )
+        )
 
 
 def _go(directory: Path, script: str) -> None:
