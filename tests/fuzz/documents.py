@@ -13,6 +13,7 @@ from toolkit.decrypt.formats import jsonfile, yamlfile
 from toolkit.decrypt.kms import logins
 from toolkit.errors import PenstockError
 from toolkit.kube import config
+from toolkit.policy import authorship
 from toolkit.release import digest, record, setting
 from toolkit.remote.cloud.cache import TokenCache
 from toolkit.remote.endpoint import Endpoint
@@ -182,6 +183,15 @@ ROWS: Final[tuple[Row, ...]] = (
         worst=hostile.json,
         size=256 << 10,
         places=("crds/conversion.py json",),
+    ),
+    Row(
+        name="author of an automation",
+        parse=lambda data: authorship.recorded(
+            {"metadata": {"annotations": {authorship.AUTHOR: text(data)}}}
+        ),
+        samples=texts('{"user": "alice", "groups": ["dev"]}'),
+        worst=lambda: hostile.json(256 << 10),
+        places=("toolkit/policy/authorship.py json",),
     ),
     Row(
         name="headers and key file of a Provider",

@@ -24,6 +24,7 @@ from toolkit.kube.reconciliation import Event, EventSink, Reconcilable
 from toolkit.objects import GroupVersionKind, Json, ObjectKey, ObjectRef
 
 REASON: Final = "ValidationFailed"
+_IDLE: Final = "nothing is done for it"
 _FAILS: Final = (msgspec.MsgspecError, ValueError, RecursionError)
 
 T = TypeVar("T", bound=Reconcilable)
@@ -107,7 +108,7 @@ class Notifying(Protocol):
 
 
 async def tell(
-    kind: Kind[Any], informer: Notifying, recorder: EventSink, *, meanwhile: str
+    kind: Kind[Any], informer: Notifying, recorder: EventSink, *, meanwhile: str = _IDLE
 ) -> None:
     """Send an event for each object of a kind that no controller reconciles; never returns.
 
@@ -149,7 +150,7 @@ def is_reported(obj: Reconcilable) -> bool:
     )
 
 
-def why(found: Undecoded, model: type[Any], *, meanwhile: str = "nothing is done for it") -> str:
+def why(found: Undecoded, model: type[Any], *, meanwhile: str = _IDLE) -> str:
     """Return what is wrong with an object, what happens ``meanwhile``, and what to do."""
     document: Any = None
     if isinstance(found.error, msgspec.ValidationError):
