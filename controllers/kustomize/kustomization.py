@@ -41,7 +41,7 @@ from toolkit.kube import conditions
 from toolkit.kube.client import Client
 from toolkit.kube.controller import Outcome, Reconciliation
 from toolkit.kube.secrets import Secrets
-from toolkit.objects import ObjectRef, gvk_of
+from toolkit.objects import ObjectRef, gvk_of, ref_of
 
 Pass = Reconciliation[Kustomization]
 
@@ -213,7 +213,7 @@ class KustomizationReconciler:
             # Objects that another applier has claimed are applied again only on request.
             for ref in cluster.live.claims(rec.key):
                 known.pop(ref.identity, None)
-        cluster.live.hold(rec.key)
+        cluster.live.hold(rec.key, {ref_of(each).identity for each in built.objects})
         children = built.objects if rec.obj.spec.kube_config is None else ()
         self.refusals.awaits(rec.key, children)
         try:

@@ -268,6 +268,14 @@ LIMITERS = (
     _row("toolkit/kube/mapper.py", "Lock", "a discovery of one cluster", "then", "process"),
     _row(
         "toolkit/kube/manager.py",
+        "ThreadPoolExecutor",
+        "work that blocks (asyncio.to_thread): files, archives, decryption, tag filters, masking; "
+        "no work of one namespace may hold all threads, because its reconciliations are bounded",
+        "when it is done; tag filters after 20 s of processor time",
+        "namespace",
+    ),
+    _row(
+        "toolkit/kube/manager.py",
         "Connections",
         "a connection, once a request has come whole",
         "when the answer is read",

@@ -10,7 +10,7 @@ No IO and no tasks: the clock is passed in, events and sweeps come from ``live``
 """
 
 import time
-from collections.abc import Callable, Collection, Mapping
+from collections.abc import Callable, Collection, Container, Mapping
 from dataclasses import dataclass, field, replace
 from typing import Final, Literal, Protocol
 
@@ -83,14 +83,18 @@ class DriftWatch:
         self._owners: MultiMap[Identity, ObjectKey] = MultiMap()
         self._restless: set[ObjectKey] = set()
 
-    def hold(self, owner: ObjectKey) -> None:
-        """Report no drift of this owner while it applies, as it may cause the changes itself."""
-        self._ledger(owner).held = True
+    def hold(self, owner: ObjectKey, applying: Container[Identity]) -> None:
+        """Report no drift of this owner while it applies, as it may cause the changes itself.
+
+        ``applying`` may grow meanwhile, and its objects may lack the namespace they are applied to.
+        """
+        ledger = self._ledger(owner)
+        ledger.held, ledger.applying = True, applying
 
     def release(self, owner: ObjectKey) -> None:
         """End a hold, and compare what was seen meanwhile with the earlier expectations."""
         ledger, now = self._ledger(owner), self._monotonic()
-        ledger.held = False
+        ledger.held, ledger.applying = False, frozenset()
         for identity, expected in ledger.expected.items():
             live = self._view.find(expected.ref)
             if live is None and identity in ledger.vanished:
@@ -200,8 +204,9 @@ class DriftWatch:
 
     def concerns(self, owner: ObjectKey, ref: ObjectRef) -> bool:
         """Tell whether the owner has applied the object, or may be applying it now."""
-        ledger = self._ledger(owner)
-        return ledger.held or ref.identity in ledger.expected
+        ledger, (group, kind, _, name) = self._ledger(owner), ref.identity
+        names = ref.identity, (group, kind, "", name)
+        return ref.identity in ledger.expected or any(each in ledger.applying for each in names)
 
     def owners(self, ref: ObjectRef) -> frozenset[ObjectKey]:
         """Return the owners with an expectation for the object."""
@@ -324,6 +329,7 @@ class _Ledger:
 
     expected: dict[Identity, Known] = field(default_factory=dict)
     held: bool = False
+    applying: Container[Identity] = frozenset()
     pending: dict[Identity, _Drift] = field(default_factory=dict)
     reported: dict[Identity, None] = field(default_factory=dict)
     unconfirmed: dict[Identity, float] = field(default_factory=dict)

@@ -15,7 +15,7 @@ import asyncio
 import contextlib
 import logging
 import time
-from collections.abc import Callable, Collection, Iterable, Mapping
+from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from dataclasses import replace
 from typing import Final, Protocol
 
@@ -140,9 +140,9 @@ class LiveSet:
         scopes = [Scope(ref.gvk, ref.namespace) for ref in wanted.values()]
         self._watches.use(owner, scopes, labelled=False)
 
-    def hold(self, owner: ObjectKey) -> None:
-        """Report no drift of this owner until ``expect`` or ``release``: it is applying."""
-        self._drift.hold(owner)
+    def hold(self, owner: ObjectKey, applying: Container[Identity]) -> None:
+        """Report no drift of this owner until ``expect`` or ``release``: it is applying these."""
+        self._drift.hold(owner, applying)
 
     def release(self, owner: ObjectKey) -> None:
         """End a hold without new expectations: nothing was applied."""

@@ -16,6 +16,7 @@ import signal
 import uuid
 from collections import defaultdict
 from collections.abc import AsyncIterator, Awaitable, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import AsyncExitStack, asynccontextmanager
 from typing import Any, Final, Protocol
 
@@ -36,6 +37,13 @@ logger = logging.getLogger(__name__)
 _FILL_SECONDS: Final = 60.0
 _CONNECTIONS: Final = 64
 """Limit per port: a request may take 1 MiB before it is refused, and clients need no more."""
+_THREADS: Final = 64
+_THREADS_EACH: Final = 16
+"""Threads for blocking work in all, and at least so many for each concurrent reconciliation.
+
+A namespace has at most ``--concurrent`` reconciliations of a kind, so it never holds all threads.
+asyncio has only four more than the machine has cores. They start when they are needed.
+"""
 _METRICS_TYPE: Final = "text/plain; version=0.0.4; charset=utf-8"
 
 Work = Callable[[], Awaitable[None]]
@@ -70,6 +78,10 @@ class Manager:
     async def open(cls, options: Options) -> AsyncIterator["Manager"]:
         """Set logging up, connect to the cluster, and close everything at the end."""
         telemetry.configure_logging(options.log_level, options.log_encoding)
+        threads = max(_THREADS, _THREADS_EACH * options.concurrent)
+        asyncio.get_running_loop().set_default_executor(
+            ThreadPoolExecutor(threads, thread_name_prefix="blocking")
+        )
         systemtrust.defer()
         cluster = await asyncio.to_thread(config.from_environment, options.kubeconfig)
         client = Client.open(cluster, qps=options.kube_api_qps, burst=options.kube_api_burst)

@@ -20,7 +20,7 @@ _SO_ATTACH_FILTER: Final = 26
 _FLAGS: Final = 13
 """Offset of the flags in a TCP header, where the packets of such a filter begin."""
 _SYN: Final = 0x02
-_INSTRUCTION: Final = struct.Struct("=HBBI")
+_INSTRUCTION: Final = "=HBBI"
 """``struct sock_filter``: operation, jump if true, jump if false, argument."""
 _PROGRAM: Final = (
     (0x30, 0, 0, _FLAGS),  # load the byte with the flags
@@ -37,7 +37,7 @@ def drop(listening: socket.socket) -> None:
     """
     if sys.platform != "linux":
         return
-    program = b"".join(_INSTRUCTION.pack(*each) for each in _PROGRAM)
+    program = b"".join(struct.pack(_INSTRUCTION, *each) for each in _PROGRAM)
     kept = ctypes.create_string_buffer(program, len(program))
     described = struct.pack("@HP", len(_PROGRAM), ctypes.addressof(kept))
     with suppress(OSError):

@@ -309,7 +309,7 @@ class Actor:
         cluster.waits.cancel(key)
         work.kept.fingerprint = ""
         if action in _APPLYING:
-            cluster.live.hold(key)
+            cluster.live.hold(key, traces.written)
             work.compared = False
         try:
             outcome = await work.draft.rec.during(

@@ -180,7 +180,7 @@ async def _apply(
 ) -> ChangeSet:
     """Apply objects of the release, and tell the watches what to expect afterwards."""
     key, cluster = work.draft.rec.key, work.cluster
-    cluster.live.hold(key)
+    cluster.live.hold(key, {ref_of(each).identity for each in objects})
     try:
         changes = await ssa.apply(
             work.target.client,

@@ -114,7 +114,7 @@ async def deployed(apply: Any, make: Any, owner: Owner, watched: Watched) -> tup
 
 async def _apply(apply: Any, watched: Watched, owner: Owner, *objects: Json) -> Any:
     watched.live.ensure(owner.key, {gvk_of(obj) for obj in objects})
-    watched.live.hold(owner.key)
+    watched.live.hold(owner.key, {ref_of(each).identity for each in objects})
     known = watched.live.known(owner.key)
     changes = await apply(*objects, known=known, options=ApplyOptions(owner=owner))
     watched.live.expect(owner.key, changes.known)
@@ -267,7 +267,7 @@ async def test_a_change_between_apply_and_expectation_is_not_lost(
 ) -> None:
     config = make.config_map()
     watched.live.ensure(owner.key, {gvk_of(config)})
-    watched.live.hold(owner.key)
+    watched.live.hold(owner.key, {ref_of(config).identity})
     changes = await apply(config)
     patch = ("patch", "configmap/conf", "-p", '{"data":{"key":"theirs"}}')
     await asyncio.to_thread(cluster, *patch)

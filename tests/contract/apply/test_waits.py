@@ -65,7 +65,7 @@ async def waiting(api: Client, evaluates: Evaluator) -> AsyncIterator[Waiting]:
 
 async def _apply(apply: Any, waiting: Waiting, owner: Owner, *objects: Json) -> None:
     waiting.live.ensure(owner.key, {gvk_of(obj) for obj in objects})
-    waiting.live.hold(owner.key)
+    waiting.live.hold(owner.key, {ref_of(each).identity for each in objects})
     changes = await apply(*objects)
     waiting.live.expect(owner.key, changes.known)
 

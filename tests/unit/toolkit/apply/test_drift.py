@@ -142,7 +142,7 @@ def test_the_managers_who_changed_it_are_named(world: World) -> None:
 
 
 def test_the_event_of_our_own_write_is_no_drift(world: World) -> None:
-    world.watch.hold(OWNER)
+    world.watch.hold(OWNER, ())
     ours = replace(LIVE, resource_version="11", entry="new")
     world.show(ours)
 
@@ -174,7 +174,7 @@ def test_an_event_from_before_the_apply_is_no_drift(world: World) -> None:
 
 
 def test_a_change_right_after_our_write_is_found_when_the_apply_ends(world: World) -> None:
-    world.watch.hold(OWNER)
+    world.watch.hold(OWNER, ())
     world.show(replace(LIVE, resource_version="11", entry="new"))
     world.show(replace(LIVE, resource_version="12", entry="theirs"))
 
@@ -318,7 +318,7 @@ def test_drift_that_is_undone_by_hand_during_the_pause_is_not_told(world: World)
 
 def test_a_failed_apply_keeps_what_it_did_not_reach(world: World) -> None:
     second = ObjectRef(REF.gvk, "shop", "second")
-    world.watch.hold(OWNER)
+    world.watch.hold(OWNER, ())
 
     world.watch.expect(OWNER, {second.identity: replace(KNOWN, ref=second)}, partial=True)
     world.show(DRIFTED)
@@ -328,7 +328,7 @@ def test_a_failed_apply_keeps_what_it_did_not_reach(world: World) -> None:
 
 def test_an_apply_that_did_not_reach_the_drift_is_not_told_of_it_again(world: World) -> None:
     world.show(DRIFTED)
-    world.watch.hold(OWNER)
+    world.watch.hold(OWNER, ())
 
     world.watch.expect(OWNER, {}, partial=True)
     world.now = 1000.0
@@ -339,7 +339,7 @@ def test_an_apply_that_did_not_reach_the_drift_is_not_told_of_it_again(world: Wo
 
 
 def test_a_released_hold_judges_by_what_was_expected_before(world: World) -> None:
-    world.watch.hold(OWNER)
+    world.watch.hold(OWNER, ())
     world.show(DRIFTED)
     held = list(world.told)
 
@@ -387,3 +387,19 @@ def test_another_owner_with_the_same_fields_is_named_once_and_is_no_drift(world:
     assert (claims, known.keys()) == ({REF: OTHER}, {REF.identity})
     assert (world.told, world.claimed) == ([], [OWNER, OWNER])
     assert world.watch.claims(OWNER) == {}
+
+
+def test_an_owner_that_applies_is_concerned_by_what_it_applies_alone() -> None:
+    """Everybody may give objects its labels, also while it applies."""
+    world = World()
+    mine, elsewhere, other = (
+        ObjectRef(REF.gvk, namespace, name)
+        for namespace, name in (("", "new"), ("apps", "new"), ("apps", "foreign"))
+    )
+
+    world.watch.hold(OWNER, {mine.identity})
+
+    assert world.watch.concerns(OWNER, elsewhere)
+    assert not world.watch.concerns(OWNER, other)
+    world.watch.release(OWNER)
+    assert not world.watch.concerns(OWNER, elsewhere)

@@ -153,7 +153,7 @@ class Applier:
     def run(self, world: World, server: Server, *, recheck: bool) -> World:
         """Let a pass run."""
         known = self._watch.known(OWNER.key).get(REF.identity)
-        self._watch.hold(OWNER.key)
+        self._watch.hold(OWNER.key, ())
         change = _finished(_pass(server, world.intent, self.find, known, recheck=recheck))
         asked = server.calls > 0
         undisturbed = server.stored

@@ -5,6 +5,7 @@ import contextlib
 import json
 import os
 import signal
+import threading
 from collections.abc import Awaitable, Callable
 from pathlib import Path
 
@@ -154,6 +155,32 @@ async def test_what_parts_opened_is_closed_last_however_it_ends(
 
     assert diary[-1:] == ["closed"]
     assert diary.count("closed") == 1
+
+
+async def test_blocking_work_of_one_namespace_leaves_threads_to_others(tmp_path: Path) -> None:
+    """A namespace has four reconciliations at once, each of which may decrypt eight files."""
+    config = tmp_path / "config"
+    config.write_text(KUBECONFIG)
+    released = threading.Event()
+    async with Manager.open(Options(kubeconfig=str(config))):
+        hostile = [asyncio.create_task(asyncio.to_thread(released.wait, 60)) for _ in range(4 * 8)]
+        await asyncio.sleep(0)
+
+        assert await asyncio.to_thread(lambda: "done") == "done"
+
+        assert not any(task.done() for task in hostile)
+        released.set()
+        await asyncio.gather(*hostile)
+
+
+KUBECONFIG = """\
+apiVersion: v1
+kind: Config
+current-context: c
+contexts: [{name: c, context: {cluster: c, user: u}}]
+clusters: [{name: c, cluster: {server: "https://127.0.0.1:1"}}]
+users: [{name: u, user: {}}]
+"""
 
 
 @pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGINT])
