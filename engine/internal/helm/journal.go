@@ -27,6 +27,7 @@ type journal struct {
 	redact  func(string, *releasev1.Release) string
 	listed  bool
 	attempt bool                 // the release never succeeded
+	config  map[string]any       // the values of what is created; nil for those that Helm has
 	defers  bool                 // a record is about to be deleted: what it says meanwhile is not written
 	held    *releasev1.Release   // that was not
 	records []*releasev1.Release // as listed and written
@@ -77,6 +78,9 @@ func (j *journal) Query(labels map[string]string) ([]release.Releaser, error) {
 
 // Create implements driver.Creator.
 func (j *journal) Create(key string, rel release.Releaser) error {
+	if r, ok := rel.(*releasev1.Release); ok && j.config != nil {
+		r.Config = j.config
+	}
 	return j.write(key, rel, func() error { return j.Driver.Create(key, rel) })
 }
 
