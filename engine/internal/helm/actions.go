@@ -252,6 +252,7 @@ func uninstall(r *run) error {
 	if err := r.keepEarlier(0); err != nil {
 		return err
 	}
+	r.kube.known.owned.ends, r.journal.holds = true, r.kube.known.owned.undecided
 	r.journal.defers = !r.Options.KeepHistory && (r.Options.DisableHooks || !hooksOnDelete(last))
 	defer r.journal.flush(r.config.Releases)
 	r.kube.past = deleted(last)
@@ -267,6 +268,9 @@ func uninstall(r *run) error {
 		if gone, ok := response.Release.(*releasev1.Release); ok {
 			r.journal.note(gone)
 		}
+	}
+	if undecided := r.kube.known.owned.undecided(); undecided != nil {
+		return errors.Join(cmp.Or(err, fmt.Errorf("failed to delete release: %s", r.Name)), undecided)
 	}
 	return r.kube.why(err)
 }
