@@ -234,7 +234,7 @@ async def test_tenant_prunes_with_its_own_rights(space: Space) -> None:
     await give(space, "tenant", CONFIG_MAPS)
     await space.ready(revision=commit)
 
-    assert condition(obj, "Ready")["reason"] == "PruneFailed"
+    assert condition(obj, "Ready")["reason"] == "AccessDenied"
     assert f"ConfigMap/{space.namespace}/b delete failed" in condition(obj, "Ready")["message"]
     assert len(obj["status"]["inventory"]["entries"]) == 2
     await space.world.gone(CONFIG_MAP, space.namespace, "b")

@@ -59,8 +59,8 @@ func install(r *run) error {
 			return fmt.Errorf("cannot tell whether namespace '%s' exists, which is to be created if not: %w", r.Namespace, err)
 		}
 	}
-	return r.rendered(chart, func() error {
-		_, err := i.Run(chart, r.Values)
+	return r.rendered(chart, func(values map[string]any) error {
+		_, err := i.Run(chart, values)
 		return err
 	})
 }
@@ -80,18 +80,22 @@ func (r *run) lacksNamespace() (bool, error) {
 }
 
 // rendered runs what validates the values, renders the chart and then applies it.
-func (r *run) rendered(chart *chartv2.Chart, do func() error) error {
+func (r *run) rendered(chart *chartv2.Chart, do func(values map[string]any) error) error {
+	values, err := r.given(chart)
+	if err != nil {
+		return fmt.Errorf("processing the dependencies of the chart: %w", err)
+	}
 	stop := r.rendering()
 	defer stop()
 	r.kube.built = stop
 	if r.Options.DisableSchemaValidation {
-		return do()
+		return do(values)
 	}
 	schemas := closeSchemas(chart)
 	r.unchecked = schemas.unchecked
 	// Helm has validated the values when it builds the objects.
 	r.kube.built = func() { stop(); schemas.restore() }
-	return schemas.explained(do())
+	return schemas.explained(do(values))
 }
 
 // render makes the release that an install, or an upgrade, would make, and changes nothing. Kinds that
@@ -105,27 +109,30 @@ func render(r *run) error {
 		return err
 	}
 	r.kube.planning = true
-	return r.rendered(chart, func() error {
-		released, err := r.dryRun(chart)
+	return r.rendered(chart, func(values map[string]any) error {
+		released, err := r.dryRun(chart, values)
 		if made, ok := released.(*releasev1.Release); ok && err == nil {
+			if r.journal.config != nil {
+				made.Config = r.journal.config
+			}
 			r.journal.note(made)
 		}
 		return err
 	})
 }
 
-func (r *run) dryRun(chart *chartv2.Chart) (release.Releaser, error) {
+func (r *run) dryRun(chart *chartv2.Chart, values map[string]any) (release.Releaser, error) {
 	if !r.Options.Upgrade {
 		i := installing(r)
 		i.DryRunStrategy = action.DryRunServer
-		return i.Run(chart, r.Values)
+		return i.Run(chart, values)
 	}
 	u, err := upgrading(r)
 	if err != nil {
 		return nil, err
 	}
 	u.DryRunStrategy = action.DryRunServer
-	return u.Run(r.Name, chart, r.Values)
+	return u.Run(r.Name, chart, values)
 }
 
 func upgrade(r *run) error {
@@ -142,8 +149,8 @@ func upgrade(r *run) error {
 		return err
 	}
 	r.kube.past = replaced(records)
-	return r.rendered(chart, func() error {
-		_, err := u.Run(r.Name, chart, r.Values)
+	return r.rendered(chart, func(values map[string]any) error {
+		_, err := u.Run(r.Name, chart, values)
 		return err
 	})
 }
@@ -245,6 +252,7 @@ func uninstall(r *run) error {
 	if err := r.keepEarlier(0); err != nil {
 		return err
 	}
+	r.kube.known.owned.ends, r.journal.holds = true, r.kube.known.owned.undecided
 	r.journal.defers = !r.Options.KeepHistory && (r.Options.DisableHooks || !hooksOnDelete(last))
 	defer r.journal.flush(r.config.Releases)
 	r.kube.past = deleted(last)
@@ -260,6 +268,9 @@ func uninstall(r *run) error {
 		if gone, ok := response.Release.(*releasev1.Release); ok {
 			r.journal.note(gone)
 		}
+	}
+	if undecided := r.kube.known.owned.undecided(); undecided != nil {
+		return errors.Join(cmp.Or(err, fmt.Errorf("failed to delete release: %s", r.Name)), undecided)
 	}
 	return r.kube.why(err)
 }

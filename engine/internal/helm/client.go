@@ -46,18 +46,23 @@ func (c *client) Build(reader io.Reader, _ bool) (kube.ResourceList, error) {
 	if c.planning && err != nil && missesKind(err) {
 		return nil, nil // what applies the objects, or asks about them, tells
 	}
+	if err != nil && c.known.owned.ends {
+		c.errors = append(c.errors, err)
+	}
 	return found, err
 }
 
 // Update implements kube.Interface. What an apply finds is left to the apply.
 func (c *client) Update(originals, targets kube.ResourceList, options ...kube.ClientUpdateOption) (*kube.Result, error) {
 	c.known.owned.leave(originals.Difference(targets))
-	if !c.applying {
-		return c.Client.Update(originals, targets, options...)
+	update := func() (*kube.Result, error) { return c.Client.Update(originals, targets, options...) }
+	result, err := (*kube.Result)(nil), error(nil)
+	if c.applying {
+		result, err = c.known.while(targets.Intersect(originals), update)
+	} else {
+		result, err = update()
 	}
-	return c.known.while(targets.Intersect(originals), func() (*kube.Result, error) {
-		return c.Client.Update(originals, targets, options...)
-	})
+	return result, errors.Join(err, c.known.owned.undecided())
 }
 
 // Create implements kube.Interface. Helm looks which objects exist, creates the others, and applies

@@ -31,6 +31,9 @@ var apart = map[schema.GroupKind]bool{
 // Delete implements kube.Interface. The order of kinds is Helm's, except among those that are apart:
 // their deletions are sent together.
 func (c *client) Delete(resources kube.ResourceList, policy metav1.DeletionPropagation) (*kube.Result, []error) {
+	if err := c.known.owned.undecided(); err != nil {
+		return nil, []error{err} // nothing is deleted before it is known that all can be
+	}
 	result, found := &kube.Result{}, []error{}
 	for _, kinds := range steps(resources) {
 		for _, each := range c.together(kinds, policy) {

@@ -45,11 +45,16 @@ func (r *run) chosen() (common.Values, error) {
 	if kept.Config == nil {
 		return values, nil
 	}
-	before, err := valuesutil.MergeValues(&chartv2.Chart{Metadata: &chartv2.Metadata{}}, kept.Config) // a deep copy
+	before, err := copyValues(kept.Config)
 	if err != nil {
 		return nil, err
 	}
 	return valuesutil.CoalesceTables(values, before), nil
+}
+
+// copyValues returns a deep copy: merged into a chart without values, they stay as they are.
+func copyValues(values map[string]any) (map[string]any, error) {
+	return valuesutil.MergeValues(&chartv2.Chart{Metadata: &chartv2.Metadata{}}, values)
 }
 
 // copyOf copies what processing dependencies changes.
@@ -68,4 +73,22 @@ func copyOf(chart *chartv2.Chart) *chartv2.Chart {
 		copied.AddDependency(copyOf(each))
 	}
 	return &copied
+}
+
+// given returns the values to give to an action: those of the request, and what makes nulls of the chart
+// count. The record gets those of the request.
+func (r *run) given(chart *chartv2.Chart) (map[string]any, error) {
+	if r.Options.ReuseValues || len(chart.Dependencies()) == 0 {
+		return r.Values, nil // the values of the last release stand for those of the chart
+	}
+	enabled, err := r.enabled(chart)
+	if err != nil {
+		return nil, err
+	}
+	values, err := copyValues(r.Values)
+	if err != nil || !nulled(enabled, values, nil) {
+		return r.Values, err
+	}
+	r.journal.config = r.Values
+	return values, nil
 }

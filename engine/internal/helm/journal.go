@@ -27,6 +27,8 @@ type journal struct {
 	redact  func(string, *releasev1.Release) string
 	listed  bool
 	attempt bool                 // the release never succeeded
+	holds   func() error         // why records may not be deleted; nil if they may
+	config  map[string]any       // the values of what is created; nil for those that Helm has
 	defers  bool                 // a record is about to be deleted: what it says meanwhile is not written
 	held    *releasev1.Release   // that was not
 	records []*releasev1.Release // as listed and written
@@ -77,11 +79,19 @@ func (j *journal) Query(labels map[string]string) ([]release.Releaser, error) {
 
 // Create implements driver.Creator.
 func (j *journal) Create(key string, rel release.Releaser) error {
+	if r, ok := rel.(*releasev1.Release); ok && j.config != nil {
+		r.Config = j.config
+	}
 	return j.write(key, rel, func() error { return j.Driver.Create(key, rel) })
 }
 
 // Update implements driver.Updator.
 func (j *journal) Update(key string, rel release.Releaser) error {
+	if r, ok := rel.(*releasev1.Release); ok && j.holds != nil && r.Info.Status == common.StatusUninstalled {
+		if err := j.holds(); err != nil {
+			r.Info.Status, r.Info.Description = common.StatusUninstalling, err.Error() // to be deleted again
+		}
+	}
 	if r, ok := rel.(*releasev1.Release); ok && j.defers {
 		j.held = r
 		return nil
@@ -96,6 +106,9 @@ func (j *journal) Delete(key string) (release.Releaser, error) {
 		return nil, driver.ErrReleaseNotFound
 	}
 	r := j.records[at]
+	if j.holds != nil && j.holds() != nil {
+		return r, j.holds()
+	}
 	if err := j.drop(key); err != nil {
 		return r, ofStorage(err)
 	}

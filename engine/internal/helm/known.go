@@ -3,11 +3,13 @@ package helm
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"io"
 	"net/http"
 	"sync"
 
 	"helm.sh/helm/v4/pkg/kube"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/cli-runtime/pkg/resource"
 )
@@ -51,10 +53,36 @@ func (k *known) RoundTrip(request *http.Request) (*http.Response, error) {
 		return answered(request, http.StatusOK, object)
 	}
 	if k.owned.reads(request.URL.Path) {
-		return k.owned.read(k.inner, request)
+		response, err := k.owned.read(k.inner, request)
+		return k.verified(request, response, err)
 	}
-	return k.inner.RoundTrip(request)
+	response, err := k.inner.RoundTrip(request)
+	return k.verified(request, response, err)
 }
+
+// verified notes why an object that is to be deleted could not be read. Helm would leave it and call the
+// release uninstalled (package action, verifyOwnershipBeforeDelete) or upgraded (pkg/kube/client.go, update).
+func (k *known) verified(request *http.Request, response *http.Response, err error) (*http.Response, error) {
+	if err != nil || !k.owned.deletes(request.URL.Path) {
+		return response, err
+	}
+	if response.StatusCode == http.StatusOK || response.StatusCode == http.StatusNotFound {
+		return response, nil
+	}
+	body, err := io.ReadAll(io.LimitReader(response.Body, maxStatus))
+	response.Body.Close()
+	if err != nil {
+		return nil, err
+	}
+	response.Body = io.NopCloser(bytes.NewReader(body))
+	status := metav1.Status{Message: "the server answered with " + http.StatusText(response.StatusCode)}
+	_ = json.Unmarshal(body, &status) // others answer, too, while a server is down
+	k.owned.unverified(fmt.Errorf("%s is to be deleted and cannot be read: %w", request.URL.Path, &apierrors.StatusError{ErrStatus: status}))
+	return response, nil
+}
+
+// maxStatus bounds an answer that is no object.
+const maxStatus = 1 << 20
 
 // described returns an object without what nobody asks for.
 func described(info *resource.Info) map[string]any {

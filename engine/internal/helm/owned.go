@@ -3,6 +3,7 @@ package helm
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -32,8 +33,11 @@ type owned struct {
 	release *Request
 
 	began *metav1.Time // of a release that never succeeded: what is older is not its own
+	ends  bool         // all objects of the release are deleted
 
 	sync.Mutex
+	paths   map[string]bool           // of all that is built, if all is deleted
+	unread  []error                   // why objects to delete could not be read
 	objects map[string]map[string]any // by path
 	leaving map[string]bool           // by path: judged when they are read
 }
@@ -41,7 +45,7 @@ type owned struct {
 type identity struct{ group, kind, namespace, name string }
 
 func ownedBy(request *Request) *owned {
-	o := &owned{seen: map[identity]*Seen{}, release: request, objects: map[string]map[string]any{}, leaving: map[string]bool{}}
+	o := &owned{seen: map[identity]*Seen{}, release: request, objects: map[string]map[string]any{}, leaving: map[string]bool{}, paths: map[string]bool{}}
 	for i := range request.Options.Seen {
 		each := &request.Options.Seen[i]
 		o.seen[identity{each.Group, each.Kind, each.Namespace, each.Name}] = each
@@ -58,10 +62,16 @@ func (o *owned) add(found kube.ResourceList) {
 		if each.Namespaced() {
 			namespace = each.Namespace
 		}
+		if o.ends {
+			o.paths[path(each)] = true
+		}
 		seen := o.seen[identity{kind.Group, kind.Kind, namespace, each.Name}]
 		if o.began != nil {
-			o.leaving[path(each)] = true
-			continue // what was seen does not tell how old it is
+			// What was seen does not tell how old it is. A rollback says which objects it deletes (leave).
+			if o.ends {
+				o.leaving[path(each)] = true
+			}
+			continue
 		}
 		if seen == nil {
 			continue
@@ -74,6 +84,26 @@ func (o *owned) add(found kube.ResourceList) {
 		}
 		o.objects[path(each)] = object
 	}
+}
+
+// deletes tells whether an object is to be deleted.
+func (o *owned) deletes(path string) bool {
+	o.Lock()
+	defer o.Unlock()
+	return o.paths[path] || o.leaving[path]
+}
+
+func (o *owned) unverified(err error) {
+	o.Lock()
+	defer o.Unlock()
+	o.unread = append(o.unread, err)
+}
+
+// undecided returns why it is not known whose objects to delete are; nil if it is known of all.
+func (o *owned) undecided() error {
+	o.Lock()
+	defer o.Unlock()
+	return errors.Join(o.unread...)
 }
 
 func (o *owned) object(path string) map[string]any {

@@ -7,7 +7,7 @@ import pytest
 import pytest_asyncio
 
 from controlplane.plane import ControlPlane
-from tests.contract.helm.world import World, statuses
+from tests.contract.helm.world import World
 from tests.fakes import aggregated
 from tests.fakes.aggregated import Aggregated
 from toolkit.apply import prune
@@ -48,16 +48,18 @@ async def test_release_with_a_kind_of_a_server_that_is_down_is_neither_deleted_n
 
     await server.goes()
     fresh = world.with_(cluster="during")  # a worker that has never seen the kind
-    uninstalled = await fresh.fails("uninstall")
     left = await fresh.fails("upgrade", world.chart())
     kept = await fresh.fails("upgrade", world.chart(templates__widget_yaml=widget(server)))
+    uninstalled = await fresh.fails("uninstall")
+    known = await world.fails("uninstall")  # one that has seen it
     await server.comes()
 
     for error in (uninstalled, left, kept):
         assert told in str(error)
         assert error.code != "CRDMissing"
+    assert "/widgets/one is to be deleted and cannot be read: the server" in str(known)
     assert [path.rpartition("/")[2] for path in server.objects] == ["one"]
-    assert statuses(await world.run("upgrade", world.chart()))[0][1] == "deployed"
+    await world.run("uninstall")
     assert server.objects == {}
 
 

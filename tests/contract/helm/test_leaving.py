@@ -2,11 +2,12 @@
 
 import pytest
 
-from tests.contract.helm.world import CONFIG_MAP, World, statuses
+from tests.contract.helm.world import CONFIG_MAP, Refusing, World, statuses
 from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+SECOND = CONFIG_MAP.replace("{{ .Release.Name }}", "second")
 EXTRA = CONFIG_MAP.replace("{{ .Release.Name }}", "extra")
 REFUSED = "apiVersion: v1\nkind: Service\nmetadata: {name: zz}\nspec: {ports: [{port: 99999}]}\n"
 ADOPTING: Json = {"takeOwnership": True, "forceConflicts": True, "serverSideApply": "true"}
@@ -119,3 +120,28 @@ async def test_rollback_of_a_failed_upgrade_leaves_what_was_there_before(world: 
 
     assert world.config_map("extra") is not None
     assert world.config_map("mine") is None
+
+
+@pytest.mark.parametrize("status", [403, 503])
+async def test_object_that_cannot_be_read_is_not_left_in_silence(world: World, status: int) -> None:
+    """Helm leaves what it cannot read, and forgets it."""
+
+    def blind(name: str) -> World:
+        return world.with_(acting=Refusing(world.api, "GET", f"configmaps/{name}", status))
+
+    await world.run("install", world.chart(templates__second_yaml=SECOND))
+
+    upgraded = await blind("second").fails("upgrade", world.chart())
+    await world.run("upgrade", world.chart())
+    second = world.config_map("second")
+    uninstalled = await blind("app").fails("uninstall")
+    left = await world.history()
+    await world.run("uninstall")
+
+    told = "is to be deleted and cannot be read: the server is shutting down"
+    assert f"/configmaps/second {told}" in str(upgraded)
+    assert second is None
+    assert f"/configmaps/app {told}" in str(uninstalled)
+    assert left[0] == (3, "uninstalling")
+    assert world.config_map() is None
+    assert await world.history() == []

@@ -71,6 +71,38 @@ async def test_objects_that_were_applied_are_replaced_by_force(world: World, how
     assert await world.history() == [(3, "deployed"), (2, "superseded"), (1, "superseded")]
 
 
+WEB = """\
+apiVersion: v1
+kind: Service
+metadata: {name: web}
+spec:
+  ports: [{port: %d}]
+"""
+
+
+@pytest.mark.parametrize(("how", "force"), [("true", True), ("false", True), ("false", False)])
+async def test_rollback_of_a_failed_upgrade_changes_objects_that_are_older(
+    world: World, how: str, *, force: bool
+) -> None:
+    conflicts = how == "true"
+    works = world.chart(templates__web_yaml=WEB % 80)
+    await world.run("install", works, serverSideApply=how, forceConflicts=conflicts)
+    fails = world.chart(templates__web_yaml=WEB % 99999)
+    error = await world.fails(
+        "upgrade",
+        fails,
+        values={"colour": "blue"},
+        serverSideApply=how,
+        forceConflicts=conflicts,
+    )
+
+    await world.run("rollback", version=1, serverSideApply=how, force=force)
+
+    assert "Invalid value: 99999" in str(error)
+    assert world.colour() == "red"
+    assert await world.history() == [(3, "deployed"), (2, "failed"), (1, "superseded")]
+
+
 async def test_values_of_the_last_release_are_kept_if_wanted(world: World) -> None:
     sized = CONFIG_MAP + "  size: {{ .Values.size | default 1 | quote }}\n"
     await world.run("install", world.chart(), values={"colour": "blue"})
