@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Final
-from urllib.parse import urldefrag, urljoin, urlsplit, urlunsplit
+from urllib.parse import urljoin, urlsplit, urlunsplit
 
 from cli.check.judge import Finding
 from cli.check.subjects import Subject
@@ -79,28 +79,27 @@ def told(schemas: Iterable[tuple[str, Any]]) -> Iterator[str]:
 def remote(schema: Any) -> tuple[str, ...]:
     """Return the documents on web servers that a schema refers to, without what may be secret."""
     own, asked = {_HERE}, set[str]()
-    _walk(schema, _HERE, own, asked)
+    waiting = [(schema, _HERE)]
+    while waiting:  # a recursion would fail in a schema that is nested deep enough
+        waiting += _looked(*waiting.pop(), own, asked)
     outside = {each for each in asked - own if not each.startswith(_KNOWN)}
     return tuple(sorted({_shown(each) for each in outside if each.startswith(("http:", "https:"))}))
 
 
-def _walk(node: Any, base: str, own: set[str], asked: set[str]) -> None:
-    """Collect the documents that a schema contains, and those that it refers to."""
+def _looked(node: Any, base: str, own: set[str], asked: set[str]) -> list[tuple[Any, str]]:
+    """Note the document that a schema is, and those that it refers to; return what is below it."""
     if isinstance(node, list):
-        for each in node:
-            _walk(each, base, own, asked)
+        return [(each, base) for each in node]
     if not isinstance(node, dict):
-        return
+        return []
     for keyword in ("id", "$id"):
         base = _resolved(base, node.get(keyword))
     own.add(_document(base))
     if isinstance(node.get("$schema"), str):
         asked.add(_document(node["$schema"]))
-    for keyword, value in node.items():
-        if keyword in _REFERENCES and isinstance(value, str):
-            asked.add(_document(_resolved(base, value)))
-        for each in _below(keyword, value):
-            _walk(each, base, own, asked)
+    for keyword in _REFERENCES.intersection(node):
+        asked.add(_document(_resolved(base, node[keyword])))
+    return [(each, base) for keyword in node for each in _below(keyword, node[keyword])]
 
 
 def _below(keyword: str, value: Any) -> Iterable[Any]:
@@ -119,11 +118,14 @@ def _resolved(base: str, reference: Any) -> str:
 
 
 def _document(address: str) -> str:
-    return urldefrag(address).url
+    return address.partition("#")[0]
 
 
 def _shown(address: str) -> str:
-    parts = urlsplit(address)
+    try:
+        parts = urlsplit(address)
+    except ValueError:
+        return "an address that cannot be read"
     host = parts.netloc.rpartition("@")[2]
     return urlunsplit((parts.scheme, host, parts.path, "", ""))
 

@@ -15,11 +15,13 @@ from tests.e2e.conftest import (
     config_map,
 )
 from tests.e2e.helmreleases import at, release, settings, shop
+from toolkit.apply.retention import DEFINITION
 from toolkit.kube.errors import NotFoundError
 from toolkit.objects import GroupVersionKind, Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
+GROUP = "policy.penstock.dev"
 HELM_CHART = GroupVersionKind("source.toolkit.fluxcd.io", "v1", "HelmChart")
 RENAMED = yaml.safe_dump({"apiVersion": "v1", "kind": "Namespace", "metadata": {"name": "any"}})
 
@@ -56,6 +58,46 @@ async def test_commit_that_drops_its_own_namespace_deletes_nothing_else(space: S
     await space.world.api.delete(KUSTOMIZATION, "app", space.namespace)
     await space.world.gone(KUSTOMIZATION, space.namespace, "app")
     await _stays(space)
+
+
+def _definition(plural: str) -> Json:
+    """Return the definition of a kind of this test alone, in a group of ours."""
+    schema = {"openAPIV3Schema": {"type": "object", "x-kubernetes-preserve-unknown-fields": True}}
+    return {
+        "apiVersion": "apiextensions.k8s.io/v1",
+        "kind": "CustomResourceDefinition",
+        "metadata": {"name": f"{plural}.{GROUP}"},
+        "spec": {
+            "group": GROUP,
+            "scope": "Namespaced",
+            "names": {"kind": plural.title(), "plural": plural},
+            "versions": [{"name": "v1", "served": True, "storage": True, "schema": schema}],
+        },
+    }
+
+
+async def test_commit_that_drops_a_definition_of_ours_deletes_no_objects(space: Space) -> None:
+    repository, plural = space.repository(), f"k{space.namespace.replace('-', '')}"
+    made = GroupVersionKind(GROUP, "v1", plural.title())
+    files = {"definition.yaml": yaml.safe_dump(_definition(plural)), "a.yaml": config_map("made")}
+    first = repository.commit(files)
+    await space.world.apply(space.source(repository), space.kustomization())
+    await space.ready(revision=first)
+    body = {"metadata": {"name": "one", "namespace": space.namespace}}
+    await space.world.apply({"apiVersion": made.api_version, "kind": made.kind, **body})
+
+    second = repository.commit({"definition.yaml": None})
+    await space.request(GIT_REPOSITORY)
+    dropped = await space.ready(revision=second)
+
+    told = condition(dropped, "DefinitionKept")
+    assert told["reason"] == "NotDeleted"
+    assert f"CustomResourceDefinition/{plural}.{GROUP} is not deleted" in told["message"]
+    assert "deletionTimestamp" not in (await space.get(made, "one"))["metadata"]
+
+    await space.world.api.delete(made, "one", space.namespace)
+    await space.request(KUSTOMIZATION)
+    await space.world.gone(DEFINITION, "", f"{plural}.{GROUP}")
 
 
 async def test_helmchart_that_others_change_is_corrected_and_not_released(space: Space) -> None:

@@ -61,6 +61,31 @@ def test_grants_are_written_and_then_count(run: Run, tmp_path: Path) -> None:
     assert "no ReferenceGrant is missing" in refusal
 
 
+def test_schemas_on_other_hosts_are_a_warning(run: Run, tmp_path: Path) -> None:
+    chart = tmp_path / "charts/app"
+    chart.mkdir(parents=True)
+    (chart / "Chart.yaml").write_text("apiVersion: v2\nname: app\nversion: 1.0.0\n")
+    (chart / "values.schema.json").write_text('{"$ref": "https://schemas.example/common.json"}')
+    here = {"chart": "charts/app", "sourceRef": {"kind": "GitRepository", "name": "fleet"}}
+    there = {"chart": "podinfo", "sourceRef": {"kind": "HelmRepository", "name": "charts"}}
+    releases = [
+        {
+            "apiVersion": "helm.toolkit.fluxcd.io/v2",
+            "kind": "HelmRelease",
+            "metadata": {"name": name, "namespace": "shop"},
+            "spec": {"interval": "1h", "chart": {"spec": template}},
+        }
+        for name, template in (("own", here), ("podinfo", there))
+    ]
+    (tmp_path / "releases.yaml").write_text(yaml.safe_dump_all(releases))
+
+    code, out, err = run(str(tmp_path))
+
+    assert code == 0
+    assert "refers to 'https://schemas.example/common.json'" in out
+    assert "HelmRelease/shop/podinfo: the chart is in another repository" in err
+
+
 def test_a_file_of_grants_is_not_overwritten(run: Run, tmp_path: Path) -> None:
     file = tmp_path / "grants.yaml"
     file.write_text("mine")

@@ -38,12 +38,21 @@ DRAFT = "https://json-schema.org/draft/2020-12/schema"
         ({"properties": {"$ref": {"type": "string"}, "default": {"$ref": COMMON}}}, [COMMON]),
         ({"$ref": 1, "$id": 2}, []),
         ({"$ref": "https://[broken"}, []),
+        ({"$schema": "https://[broken"}, ["an address that cannot be read"]),
         (True, []),
         (None, []),
     ],
 )
 def test_references_to_web_servers_are_found(schema: Any, expected: list[str]) -> None:
     assert list(schemas.remote(schema)) == expected
+
+
+def test_schema_may_be_nested_to_any_depth() -> None:
+    schema: Any = {"$ref": COMMON}
+    for _ in range(5_000):
+        schema = {"items": [schema]}
+
+    assert schemas.remote(schema) == (COMMON,)
 
 
 def release(chart: str, source: str = "GitRepository", **spec: Any) -> Subject:
