@@ -7,6 +7,7 @@ message says it already, or that nothing in the object is wrong.
 
 from typing import Final
 
+from crds.meta import LocalObjectReference
 from crds.source import GitRepository
 from crds.source_helm import HelmRepository
 from crds.source_oci import OCIRepository
@@ -29,7 +30,7 @@ def of_git(obj: GitRepository, error: GitError) -> str:
     """Return what to correct in a GitRepository."""
     if isinstance(error, GitLoginError):
         keys = "has 'username' and 'password', or 'bearerToken', as the server wants them"
-        return _login(obj.spec.secret_ref and obj.spec.secret_ref.name, keys)
+        return _login(obj.spec.secret_ref, keys)
     if isinstance(error, RepositoryNotFoundError):
         private = "" if obj.spec.secret_ref else "; a private one needs spec.secretRef"
         return f"correct spec.url{private}"
@@ -46,7 +47,7 @@ def of_oci(obj: OCIRepository, error: RegistryError) -> str:
         return "correct spec.ref or spec.url"
     if isinstance(error, RegistryAuthError) and error.status in _LOGIN_STATUSES:
         keys = "has a login of this registry in .dockerconfigjson"
-        return _login(obj.spec.secret_ref and obj.spec.secret_ref.name, keys)
+        return _login(obj.spec.secret_ref, keys)
     return "set spec.insecure if the registry has no TLS" if _NO_TLS in str(error) else ""
 
 
@@ -54,11 +55,11 @@ def of_charts(obj: HelmRepository, error: PenstockError) -> str:
     """Return what to correct in a HelmRepository."""
     if isinstance(error, AuthError) and error.status in _LOGIN_STATUSES:
         keys = "has 'username' and 'password' as the server wants them"
-        return _login(obj.spec.secret_ref and obj.spec.secret_ref.name, keys)
+        return _login(obj.spec.secret_ref, keys)
     if isinstance(error, HttpError) and error.status == 404:
         return "correct spec.url, below which the server has index.yaml"
     return "write http:// if the server has no TLS" if _NO_TLS in str(error) else ""
 
 
-def _login(secret: str | None, keys: str) -> str:
-    return f"check that the Secret '{secret}' {keys}" if secret else _LOGIN
+def _login(secret: LocalObjectReference | None, keys: str) -> str:
+    return f"check that the Secret '{secret.name}' {keys}" if secret else _LOGIN
