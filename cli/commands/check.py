@@ -267,7 +267,11 @@ def _read(directory: Path, namespace: str, name: str) -> _Read:
 
 def _built(directory: Path, namespace: str) -> _Read:
     found = files.read(directory)
-    _note(found.unread, "files cannot be read, and are left out")
+    _note(
+        found.unread,
+        "file cannot be read, and is left out",
+        "files cannot be read, and are left out",
+    )
     if found.others:
         counts = ", ".join(f"{count} {kind}" for kind, count in sorted(found.others.items()))
         progress.failure(
@@ -276,13 +280,29 @@ def _built(directory: Path, namespace: str) -> _Read:
     progress.action("building the Kustomizations of the repository")
     work = builds.build(directory.resolve(), found.subjects, namespace, _BUILD_SECONDS)
     built = session.run_offline(work)
-    _note(built.failures, "builds failed; their manifests are checked as they are written")
+    _note(
+        built.failures,
+        "build failed; its manifests are checked as they are written",
+        "builds failed; their manifests are checked as they are written",
+    )
     partial = [str(each.ref) for each in built.subjects if each.partial]
-    _note(partial, "objects have variables without a known value: only references are checked")
-    _note(built.passed_over, "Kustomizations apply what is not checked here")
+    _note(
+        partial,
+        "object has variables without a known value: only its references are checked",
+        "objects have variables without a known value: only references are checked",
+    )
+    _note(
+        built.passed_over,
+        "Kustomization applies what is not checked here",
+        "Kustomizations apply what is not checked here",
+    )
     charts = schemas.read(directory, built.subjects)
     elsewhere = [f"{each.ref}: the chart is in another repository" for each in charts.elsewhere]
-    _note(elsewhere, "schemas of charts are not checked for references to other hosts")
+    _note(
+        elsewhere,
+        "schema of a chart is not checked for references to other hosts",
+        "schemas of charts are not checked for references to other hosts",
+    )
     return _Read(
         built.subjects,
         built.failures,
@@ -291,9 +311,9 @@ def _built(directory: Path, namespace: str) -> _Read:
     )
 
 
-def _note(lines: Sequence[str], what: str) -> None:
+def _note(lines: Sequence[str], one: str, several: str) -> None:
     if lines:
-        progress.failure(f"{len(lines)} {what}")
+        progress.failure(f"{len(lines)} {one if len(lines) == 1 else several}")
     for line in lines[:_NOTES]:
         click.echo(f"  {terminal.printable(line)}", err=True)
     if len(lines) > _NOTES:

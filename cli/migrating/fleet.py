@@ -134,11 +134,12 @@ def secrets(request: Request) -> Iterator[Finding]:
             if dig(each.obj, "spec", *path, "name"):
                 counts[each.ref.namespace, ".".join(path)] += 1
     for (namespace, field), count in sorted(counts.items()):
+        what = "object names a Secret" if count == 1 else "objects name Secrets"
         yield Finding(
             result="info",
             check="secrets",
             object=f"Namespace/{namespace}",
-            message=f"{count} objects name Secrets in spec.{field}, which Penstock reads too",
+            message=f"{count} {what} in spec.{field}, which Penstock reads too",
             remedy="do not delete them with Flux",
         )
 

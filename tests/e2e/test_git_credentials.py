@@ -69,7 +69,10 @@ async def test_missing_secret_is_named_and_awaited(space: Space, tmp_path: Path)
     row = condition(sources["app"], "Ready")
     assert row["reason"] == "AuthenticationFailed"
     missing = f"'{space.namespace}/later'"
-    assert row["message"] == f"failed to get secret {missing}: Secret {missing} not found"
+    assert row["message"] == (
+        f"failed to get secret {missing}: Secret {missing} not found: create it, or correct its "
+        "name"
+    )
     assert condition(sources["app"], "FetchFailed")["status"] == "True"
     assert f"{space.namespace}/no-proxy" in condition(sources["proxied"], "Ready")["message"]
 
