@@ -33,9 +33,9 @@ def _greedy(data: bytes) -> object:
 _EXPECTED: Final = (ValueError, KeyError, IndexError, TypeError, RecursionError)
 
 ROWS: Final = (
-    Row(name="mistyped", parse=_mistyped, samples=texts(_SAMPLE), refuses=_EXPECTED),
+    Row(name="mistyped", parse=_mistyped, samples=texts(_SAMPLE), refuses=_EXPECTED, examples=300),
     Row(name="crashing", parse=_crashing, samples=texts("a"), shape=languages.PATTERN),
-    Row(name="slow", parse=_slow, samples=texts("a"), shape=languages.URL, seconds=1.0),
+    Row(name="slow", parse=_slow, samples=texts("a"), shape=languages.URL, seconds=0.3),
     Row(name="greedy", parse=_greedy, samples=texts("a"), shape=languages.GLOB),
     Row(
         name="sound", parse=json.loads, samples=texts(_SAMPLE), refuses=(ValueError, RecursionError)
