@@ -1,7 +1,8 @@
 """What a build takes from nothing, and what is left of one that runs.
 
-The table was measured on 2 processors with empty caches, in the order of its rows; what one row
-compiles, the next ones find. A test demands a row for each part.
+Packages are those that a part compiles after the rows above it. The processor time is that of
+the control plane (docs/adr/0051), scaled by the size of the sources. A test demands a row for
+each part.
 """
 
 from collections.abc import Mapping, Sequence

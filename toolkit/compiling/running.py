@@ -84,12 +84,14 @@ class _Line:
 
     def _text(self, packages: int) -> str:
         elapsed = time.monotonic() - self._started
+        if packages >= self._cost.packages:
+            # What the table takes as compiled before was not.
+            return f"building {self._name}: {packages} packages, {estimate.duration(elapsed)}"
         left = estimate.remaining(
             self._cost, done=packages, elapsed=elapsed, processors=os.cpu_count() or 1
         )
-        total = max(self._cost.packages, packages)
         return (
-            f"building {self._name}: {packages} of at most {total} packages,"
+            f"building {self._name}: {packages} of about {self._cost.packages} packages,"
             f" {estimate.duration(elapsed)}, about {estimate.duration(left)} left"
         )
 
