@@ -157,7 +157,7 @@ def test_sources_of_the_namespace_that_the_readme_uses_are_shared() -> None:
         for file in (BASE / "policy").glob("*/kustomization.yaml")
         if "namespace" in (found := yaml.safe_load(file.read_text()))
     }
-    used = set(re.findall(r"namespace: ([a-z-]+)}", (ROOT / "README.md").read_text()))
+    used = set(re.findall(r" -n ([a-z-]+)", (ROOT / "README.md").read_text()))
 
     assert used == shared == {"flux-system"}
     assert "kubectl apply --server-side -k deploy/base/policy" in (ROOT / "README.md").read_text()
