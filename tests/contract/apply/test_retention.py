@@ -6,7 +6,7 @@ from typing import Any
 
 import pytest
 
-from tests.contract.apply.test_stages import _definition as definition
+from tests.contract.apply.widgets import definition
 from tests.tools import rights
 from toolkit.apply import diff, ownership, prune, retention
 from toolkit.apply.options import ApplyOptions

@@ -6,24 +6,9 @@ from typing import Any
 import pytest
 
 from controlplane.errors import ControlPlaneError
+from tests.contract.apply.widgets import definition
 from tests.tools import rights
 from toolkit.apply.changes import ApplyError
-from toolkit.objects import Json
-
-_SCHEMA = {"type": "object", "properties": {"size": {"type": "integer"}}, "required": ["size"]}
-
-
-def _definition(group: str, *, properties: Json | None = None) -> Json:
-    spec = {**_SCHEMA, "properties": {**_SCHEMA["properties"], **(properties or {})}}  # type: ignore[dict-item] # literal
-    schema = {"openAPIV3Schema": {"type": "object", "properties": {"spec": spec}}}
-    version = {"name": "v1", "served": True, "storage": True, "schema": schema}
-    names = {"kind": "Widget", "plural": "widgets", "singular": "widget"}
-    return {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"widgets.{group}"},
-        "spec": {"group": group, "names": names, "scope": "Namespaced", "versions": [version]},
-    }
 
 
 @pytest.fixture
@@ -40,7 +25,7 @@ def _kinds(changes: Any) -> list[str]:
 async def test_a_crd_and_its_object_in_one_set(apply: Any, make: Any, group: str) -> None:
     widget = make(f"{group}/v1", "Widget", "one", spec={"size": 1})
 
-    changes = await apply(widget, make.config_map(), _definition(group))
+    changes = await apply(widget, make.config_map(), definition(group))
 
     assert _kinds(changes) == ["CustomResourceDefinition", "ConfigMap", "Widget"]
     assert {entry.action for entry in changes.entries} == {"created"}
@@ -49,10 +34,10 @@ async def test_a_crd_and_its_object_in_one_set(apply: Any, make: Any, group: str
 async def test_a_changed_crd_and_an_object_of_the_new_schema(
     apply: Any, make: Any, group: str
 ) -> None:
-    await apply(_definition(group), make(f"{group}/v1", "Widget", "one", spec={"size": 1}))
+    await apply(definition(group), make(f"{group}/v1", "Widget", "one", spec={"size": 1}))
     richer = make(f"{group}/v1", "Widget", "one", spec={"size": 1, "colour": "red"})
 
-    changes = await apply(_definition(group, properties={"colour": {"type": "string"}}), richer)
+    changes = await apply(definition(group, properties={"colour": {"type": "string"}}), richer)
 
     assert [entry.action for entry in changes.entries] == ["configured", "configured"]
 
@@ -63,7 +48,7 @@ async def test_a_bad_object_of_a_new_kind_stops_its_stage(
     bad = make(f"{group}/v1", "Widget", "bad", spec={"size": "large"})
 
     with pytest.raises(ApplyError, match=f"Widget/{make.namespace}/bad dry-run failed") as caught:
-        await apply(bad, make.config_map(), _definition(group))
+        await apply(bad, make.config_map(), definition(group))
 
     assert _kinds(caught.value.changes) == ["CustomResourceDefinition"]
     with pytest.raises(ControlPlaneError, match="NotFound"):
@@ -74,7 +59,7 @@ async def test_a_bad_object_elsewhere_keeps_the_crd_out(
     apply: Any, make: Any, group: str, kubectl: Any
 ) -> None:
     with pytest.raises(ApplyError, match="Bad_Name"):
-        await apply(_definition(group), make.config_map("Bad_Name"))
+        await apply(definition(group), make.config_map("Bad_Name"))
 
     with pytest.raises(ControlPlaneError, match="NotFound"):
         kubectl("get", "crd", f"widgets.{group}")

@@ -17,6 +17,7 @@ from controllers.image.imagepolicy import ImagePolicyReconciler
 from controllers.image.imagerepository import ImageRepositoryReconciler
 from controllers.image.imageupdateautomation import ImageUpdateAutomationReconciler, Parts
 from controllers.image.proposing import Proposals
+from controllers.image.pushing import Pushing
 from controllers.image.repositories import Repositories
 from controllers.image.taglists import TagLists
 from controllers.image.withholding import Withholding
@@ -35,6 +36,7 @@ from toolkit.native import calls
 from toolkit.native.pool import WorkerPool
 from toolkit.objects import Json, ObjectKey
 from toolkit.policy.references import References
+from toolkit.policy.tenancy import Installation
 from toolkit.remote.git import git
 from toolkit.remote.git.git import GitClient
 from toolkit.remote.git.github import GitHubTokens
@@ -119,6 +121,8 @@ class Bench:
                     references=self.references,
                     source_policy=AnySource(),
                     proposals=Proposals(http=self.http),
+                    # no object here has an author, so nobody is asked
+                    pushing=Pushing(api=None, installation=Installation()),  # type: ignore[arg-type]
                     branches=Branches(
                         automations=self._automations,
                         lookup=lambda key: self.lookup("GitRepository", key),

@@ -34,8 +34,9 @@ class Scene:
     time: float = 0.0
 
     def verifications(self, **options: float) -> Verifications:
-        async def verify(subject: Subject, policy: Rule, means: Means | None) -> Proof:
+        async def verify(subject: Subject, policy: Rule, means: Means | None, flow: str) -> Proof:
             assert means is None
+            assert "/" not in flow, "a flow is a namespace"
             self.asked.append((str(subject), policy.trust))
             return await self.answer()
 
