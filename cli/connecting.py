@@ -75,6 +75,7 @@ _FIELDS: Final[Mapping[str, tuple[str, Callable[[str], Any]]]] = MappingProxyTyp
         "--token": ("token", _token),
         "--client-certificate": ("client_cert", _content),
         "--client-key": ("client_key", _content),
+        "--proxy-url": ("proxy", str),
     }
 )
 """The field of ``ClusterConfig`` that a flag sets, and how its value is read."""

@@ -33,6 +33,7 @@ CONNECTING: Final[Mapping[str, bool]] = MappingProxyType(
         "--token": True,
         "--client-certificate": True,
         "--client-key": True,
+        "--proxy-url": True,
         # the identity for impersonation, besides --as and --as-group
         "--as-uid": True,
         "--as-user-extra": True,

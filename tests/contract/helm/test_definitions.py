@@ -6,6 +6,7 @@ from typing import Any, Literal
 
 import pytest
 
+from tests.contract.helm.widgets import definition
 from tests.contract.helm.world import World, statuses
 from tests.tools import namespaces
 from tests.tools.waiting import until
@@ -14,23 +15,6 @@ from toolkit.objects import Json
 pytestmark = pytest.mark.asyncio(loop_scope="session")
 
 METADATA: Json = {"labels": {"team": "shop"}, "annotations": {"note": "kept"}}
-
-
-def definition(group: str, **properties: Json) -> str:
-    """Return the definition of Widgets, of a group of the test's own."""
-    schema = {
-        "type": "object",
-        "properties": {"spec": {"type": "object", "properties": properties}},
-    }
-    version = {"name": "v1", "served": True, "storage": True, "schema": {"openAPIV3Schema": schema}}
-    names = {"kind": "Widget", "plural": "widgets", "singular": "widget", "listKind": "WidgetList"}
-    body = {
-        "apiVersion": "apiextensions.k8s.io/v1",
-        "kind": "CustomResourceDefinition",
-        "metadata": {"name": f"widgets.{group}"},
-        "spec": {"group": group, "scope": "Namespaced", "names": names, "versions": [version]},
-    }
-    return json.dumps(body)
 
 
 class Widgets:

@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from tests.contract.helm.test_definitions import definition
+from tests.contract.helm.widgets import definition
 from tests.contract.helm.world import World, hook, statuses
 from tests.tools.administrator import RefusedError
 from tests.tools.waiting import until

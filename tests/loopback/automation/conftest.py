@@ -122,7 +122,9 @@ class Bench:
                     source_policy=AnySource(),
                     proposals=Proposals(http=self.http),
                     # no object here has an author, so nobody is asked
-                    pushing=Pushing(api=None, installation=Installation()),  # type: ignore[arg-type]
+                    pushing=Pushing(
+                        api=None, installation=Installation(namespace="penstock-system")
+                    ),  # type: ignore[arg-type]
                     branches=Branches(
                         automations=self._automations,
                         lookup=lambda key: self.lookup("GitRepository", key),

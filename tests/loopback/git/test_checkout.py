@@ -315,15 +315,23 @@ async def test_directory_that_was_committed_as_a_submodule_is_empty_or_named(
 ) -> None:
     repository.commit({"app.yaml": "1", "vendored": submodule("a" * 40)})
     repository.git("tag", "1.0.0")
-    resolved = await client.resolve(repository.url, GitReference(semver="1"), ANYONE, timeout=10)
+    resolved = await client.resolve(
+        repository.url, GitReference(semver="1"), ANYONE, timeout=10, flow="team"
+    )
 
     if recurse:
         with pytest.raises(PenstockError, match=r"remove the submodule 'vendored'"):
             await client.checkout(
-                repository.url, resolved, ANYONE, out, recurse_submodules=True, timeout=10
+                repository.url,
+                resolved,
+                ANYONE,
+                out,
+                recurse_submodules=True,
+                timeout=10,
+                flow="team",
             )
         return
-    await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+    await client.checkout(repository.url, resolved, ANYONE, out, timeout=10, flow="team")
 
     assert files(out)["app.yaml"] == "1"
     assert list((out / "vendored").iterdir()) == []
@@ -338,10 +346,12 @@ async def test_tag_of_a_tree_is_named(
     lines = (f"object {tree}", "type tree", "tag 1.0.0", "tagger ada <a@b> 1 +0000", "", "tree\n")
     tag = repository.raw_object("tag", "\n".join(lines).encode()) if annotated else tree
     repository.git("update-ref", "refs/tags/1.0.0", tag)
-    resolved = await client.resolve(repository.url, GitReference(semver="1"), ANYONE, timeout=10)
+    resolved = await client.resolve(
+        repository.url, GitReference(semver="1"), ANYONE, timeout=10, flow="team"
+    )
 
     with pytest.raises(PenstockError, match=r"'refs/tags/1\.0\.0' points to a tree"):
-        await client.checkout(repository.url, resolved, ANYONE, out, timeout=10)
+        await client.checkout(repository.url, resolved, ANYONE, out, timeout=10, flow="team")
 
 
 async def test_submodule_that_contains_itself_ends(
