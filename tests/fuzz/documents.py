@@ -190,7 +190,7 @@ ROWS: Final[tuple[Row, ...]] = (
             {"metadata": {"annotations": {authorship.AUTHOR: text(data)}}}
         ),
         samples=texts('{"user": "alice", "groups": ["dev"]}'),
-        worst=lambda: hostile.json(256 << 10),
+        worst=hostile.json,
         places=("toolkit/policy/authorship.py json",),
     ),
     Row(

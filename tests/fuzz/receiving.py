@@ -114,7 +114,7 @@ def _object(data: bytes) -> object:
         observed.chart,
         observed.kustomization,
         observed.helm_release,
-        protection.decode,
+        protection._decode,
         standings._decode_source,
         surveying._INDEX.decode,
     ):

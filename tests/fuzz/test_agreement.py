@@ -12,7 +12,6 @@ from urllib.parse import urlsplit
 
 import pytest
 import yaml
-from dulwich.errors import ApplyDeltaError
 from dulwich.pack import apply_delta
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
@@ -241,16 +240,16 @@ def test_deltas_make_what_the_library_makes(
         bytes((len(step),)) + step if isinstance(step, bytes) else b"\x91" + bytes(step)
         for step in steps
     )
-    assume(
-        size + lie > 0
-    )  # The library returns nothing, whatever follows, if nothing is announced.
+    assume(size + lie >= 0)
     data = bytes((len(base),)) + _varint(size + lie) + body
     scratch = tmp_path_factory.getbasetemp()
     spilled = delta.Spilled(scratch)
     spilled.append(base)
-    try:
-        expected = b"".join(apply_delta(base, data))
-    except ApplyDeltaError:
+    beyond = any(
+        not isinstance(step, bytes) and step[0] + (step[1] or 0x10000) > len(base) for step in steps
+    )
+    # The library accepts some of these: it cuts a copy, or ignores what follows the last byte.
+    if lie or beyond:
         with pytest.raises(GitError):
             delta.apply(spilled, data, scratch=scratch, limit=1 << 20)
         return
@@ -258,7 +257,7 @@ def test_deltas_make_what_the_library_makes(
     made = delta.apply(spilled, data, scratch=scratch, limit=1 << 20)
 
     assert not isinstance(made, bytes)
-    assert made.read(1 << 20, 0) == expected
+    assert made.read(1 << 20, 0) == b"".join(apply_delta(base, data))
 
 
 def _varint(number: int) -> bytes:
