@@ -97,7 +97,7 @@ def test_two_commands_build_once(
         time.sleep(0.02)
     second = started()
     assert second.stderr is not None
-    waits = any("another process is building" in line for line in second.stderr)
+    waits = any("another process is building the engine" in line for line in second.stderr)
     (tmp_path / "go-on").touch()
     outputs = [process.communicate(timeout=120) for process in (first, second)]
 
