@@ -15,8 +15,9 @@ from tests.e2e.conftest import (
     config_map,
 )
 from tests.e2e.helmreleases import at, release, settings, shop
+from tests.tools.waiting import until
 from toolkit.apply.retention import DEFINITION
-from toolkit.kube.errors import NotFoundError
+from toolkit.kube.errors import NoMatchError, NotFoundError
 from toolkit.objects import GroupVersionKind, Json, dig
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -76,6 +77,15 @@ def _definition(plural: str) -> Json:
     }
 
 
+async def _served(space: Space, obj: Json) -> bool:
+    """Apply an object, as soon as its kind is served and this client knows of it."""
+    try:
+        await space.world.apply(obj)
+    except (NoMatchError, NotFoundError):
+        return False
+    return True
+
+
 async def test_commit_that_drops_a_definition_of_ours_deletes_no_objects(space: Space) -> None:
     repository, plural = space.repository(), f"k{space.namespace.replace('-', '')}"
     made = GroupVersionKind(GROUP, "v1", plural.title())
@@ -84,7 +94,8 @@ async def test_commit_that_drops_a_definition_of_ours_deletes_no_objects(space: 
     await space.world.apply(space.source(repository), space.kustomization())
     await space.ready(revision=first)
     body = {"metadata": {"name": "one", "namespace": space.namespace}}
-    await space.world.apply({"apiVersion": made.api_version, "kind": made.kind, **body})
+    one: Json = {"apiVersion": made.api_version, "kind": made.kind, **body}
+    await until(lambda: _served(space, one))
 
     second = repository.commit({"definition.yaml": None})
     await space.request(GIT_REPOSITORY)
