@@ -137,7 +137,7 @@ async def test_wrong_key_is_told_and_the_right_one_found_by_itself(
     await give_keys(space, sops.secret)
     await space.ready()
 
-    missing = f"Secret '{space.namespace}/sops' not found"
+    missing = f"Secret '{space.namespace}/sops' not found: create it, or correct its name"
     assert condition(absent, "Ready")["message"].endswith(missing)
     message = condition(wrong, "Ready")["message"]
     assert f"cannot decrypt Secret/{space.namespace}/s: no key opens the data key" in message

@@ -48,7 +48,8 @@ async def test_chart_of_an_index_reaches_consumers(space: Space) -> None:
     revision = index["status"]["artifact"]["revision"]
     assert ready_of(waiting) == (
         "SourceUnavailable",
-        f"failed to get source: HelmRepository '{space.namespace}/charts' not found",
+        f"failed to get source: HelmRepository '{space.namespace}/charts' not found: create it, or "
+        "correct sourceRef",
     )
     assert ready_of(index) == ("Succeeded", f"stored artifact: revision '{revision}'")
     assert ready_of(obj) == (

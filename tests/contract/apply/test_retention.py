@@ -8,13 +8,15 @@ import pytest
 
 from tests.contract.apply.widgets import definition
 from tests.tools import rights
+from tests.tools.waiting import until
 from toolkit.apply import diff, ownership, prune, retention
 from toolkit.apply.options import ApplyOptions
 from toolkit.apply.ownership import KUSTOMIZE_GROUP, Owner
 from toolkit.apply.projection import Live, Projector
 from toolkit.apply.retention import DEFINITION, Retention
 from toolkit.kube.client import Client
-from toolkit.objects import Json, ObjectRef
+from toolkit.kube.errors import NoMatchError
+from toolkit.objects import GroupVersionKind, Json, ObjectRef, gvk_of
 
 _RESOURCE = "customresourcedefinitions"
 
@@ -37,12 +39,27 @@ async def _live(api: Client, group: str) -> Json:
     return found
 
 
+async def _served(api: Client, gvk: GroupVersionKind) -> None:
+    """Wait until discovery has the kind: a definition is established a moment before."""
+
+    async def found() -> bool:
+        api.mapper.invalidate()
+        try:
+            await api.mapper.resource(gvk)
+        except NoMatchError:
+            return False
+        return True
+
+    await until(found)
+
+
 async def test_definition_is_pruned_only_after_its_last_object(
     apply: Any, make: Any, api: Client, keeper: Owner, group: str
 ) -> None:
     widget = make(f"{group}/v1", "Widget", "one", spec={"size": 1})
     changes = await apply(definition(group), options=ApplyOptions(owner=keeper))
     others = dataclasses.replace(keeper, name="others")
+    await _served(api, gvk_of(widget))
     made = await apply(widget, options=ApplyOptions(owner=others))
 
     pruned = await prune.prune(api, changes.refs, owner=keeper)

@@ -34,7 +34,14 @@ FOREIGN = ("cert-manager.io/", "monitoring.coreos.com/")
 SHARDED = ("source-controller", "kustomize-controller", "helm-controller", "image-controller")
 """Those that divide their objects."""
 CONTROLLERS = (*SHARDED, "notification-controller")
-CLUSTER_WIDE = ("ClusterRole", "ClusterRoleBinding", "CustomResourceDefinition", "Namespace")
+CLUSTER_WIDE = (
+    "ClusterRole",
+    "ClusterRoleBinding",
+    "CustomResourceDefinition",
+    "Namespace",
+    "ValidatingAdmissionPolicy",
+    "ValidatingAdmissionPolicyBinding",
+)
 LEVEL = "pod-security.kubernetes.io/enforce"
 
 Build = Callable[[str], list[Json]]
