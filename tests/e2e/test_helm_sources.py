@@ -46,10 +46,10 @@ async def test_chart_of_an_index_reaches_consumers(space: Space) -> None:
         obj = await at(space, "6.1.0")
 
     revision = index["status"]["artifact"]["revision"]
+    remedy = "create it, or correct sourceRef"
     assert ready_of(waiting) == (
         "SourceUnavailable",
-        f"failed to get source: HelmRepository '{space.namespace}/charts' not found: create it, or "
-        "correct sourceRef",
+        f"failed to get source: HelmRepository '{space.namespace}/charts' not found: {remedy}",
     )
     assert ready_of(index) == ("Succeeded", f"stored artifact: revision '{revision}'")
     assert ready_of(obj) == (
