@@ -16,6 +16,7 @@ from cli.errors import FailedError
 from tests.contract.cli.conftest import REVISION, Cluster
 from tests.contract.cli.controller import REQUESTED, answer
 from toolkit.kube import client, config
+from toolkit.objects import Json
 
 LATER = "main@sha1:" + "f" * 40
 SECONDS = 30.0
@@ -157,9 +158,9 @@ async def test_what_is_at_the_revision_is_not_asked_again(
     assert [cluster.read(kind, name) for kind in ("gitrepository", "kustomization")] == before
 
 
-def reconciled(cluster: Cluster, kind: str, **status: Any) -> None:
-    """Have the object Ready for its generation and its last request."""
-    found = cluster.read(kind, cluster.namespace)["metadata"]
+def reconciled(cluster: Cluster, kind: str, seen: Json, **status: Any) -> None:
+    """Have the object, as it was ``seen``, Ready for its generation and its last request."""
+    found = seen["metadata"]
     generation = found["generation"]
     handled = found.get("annotations", {}).get(REQUESTED, "")
     ready = cluster.ready("True", "it is so", generation=generation)
@@ -178,17 +179,19 @@ async def test_a_kustomization_rests_while_its_source_changes(
 
     def control() -> None:
         while not done.wait(0.02):
-            url = cluster.read("gitrepository", name)["spec"]["url"]
-            spec = cluster.read("kustomization", name)["spec"]
+            # A controller reports what it has read, not what was written meanwhile.
+            source = cluster.read("gitrepository", name)
+            follower = cluster.read("kustomization", name)
+            url, rests = source["spec"]["url"], follower["spec"].get("suspend", False)
             if url == later.url and not suspended:
-                suspended.append(spec.get("suspend", False))
+                suspended.append(rests)
                 cluster.patch("gitrepository", name, {"spec": {"url": sync.url}})
                 continue
             revision = REVISION if url == later.url else LATER
             artifact = {**cluster.artifact, "revision": revision}
-            reconciled(cluster, "gitrepository", artifact=artifact)
-            if not spec.get("suspend"):
-                reconciled(cluster, "kustomization", lastAppliedRevision=revision)
+            reconciled(cluster, "gitrepository", source, artifact=artifact)
+            if not rests:
+                reconciled(cluster, "kustomization", follower, lastAppliedRevision=revision)
 
     await syncing.write(opened.api, *sync.objects())
     controlling = asyncio.ensure_future(asyncio.to_thread(control))
