@@ -99,7 +99,6 @@ def apply(base: Body, delta: Body, *, scratch: Path, limit: int) -> Body:
 
 
 def _patch(base: Body, reader: "_Reader") -> Iterator[bytes]:
-    # A copy beyond the end of the base makes the result too short, and its size is checked.
     while not reader.at_end():
         op = reader.byte()
         if op == 0:
@@ -107,6 +106,8 @@ def _patch(base: Body, reader: "_Reader") -> Iterator[bytes]:
         if op & 0x80:
             offset = sum(reader.byte() << 8 * i for i in range(4) if op & 1 << i)
             length = sum(reader.byte() << 8 * i for i in range(3) if op & 0x10 << i) or 0x10000
+            if offset + length > size(base):
+                raise GitError("the server sent a delta that copies beyond the end of its base")
             yield from _slice(base, offset, length)
         else:
             yield reader.take(op)
