@@ -10,7 +10,7 @@ import os
 from typing import Final
 
 PROGRAM: Final = "-buildmode=pie"
-STATIC: Final = "-buildmode=exe"
+STATIC: Final = "-buildmode=default"
 """A program for a container without a C library; goes with ``environment(static=True)``."""
 LIBRARY: Final = "-buildmode=c-shared"
 COMPILER: Final = ("-trimpath", "-buildvcs=false", "-pgo=off", "-gcflags=all=-dwarf=false")

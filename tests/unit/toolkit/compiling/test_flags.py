@@ -1,10 +1,13 @@
 """One set of flags and of versions, so that each package is compiled once."""
 
+import os
 import re
+import subprocess
 from pathlib import Path
 
 import pytest
 
+from controlplane import gotool
 from toolkit.compiling import flags
 
 ROOT = Path(__file__).parents[4]
@@ -100,3 +103,23 @@ def test_compilers_together_take_half_of_the_memory(
     physical: int, processors: int, expected: int
 ) -> None:
     assert flags.compiler_memory(physical=physical, processors=processors) == expected
+
+
+@pytest.mark.parametrize("mode", [flags.PROGRAM, flags.STATIC])
+def test_several_programs_are_built_at_once(mode: str, tmp_path: Path) -> None:
+    (tmp_path / "go.mod").write_text("module example.com/programs\n\ngo 1.26\n")
+    for name in ("one", "two"):
+        (tmp_path / name).mkdir()
+        (tmp_path / name / "main.go").write_text("package main\n\nfunc main() {}\n")
+
+    command = [str(gotool.find()), *flags.build(mode), "-n", "-o", "linked/", "./one", "./two"]
+    planned = subprocess.run(
+        command,
+        cwd=tmp_path,
+        env=os.environ | flags.environment(static=mode == flags.STATIC),
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert planned.returncode == 0, planned.stderr
