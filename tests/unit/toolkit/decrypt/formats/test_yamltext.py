@@ -177,3 +177,7 @@ def test_time_for_comments_grows_with_the_length_of_the_file_only() -> None:
     rewritten(source, tree(a="v", b="#ENC[AES256_GCM," * 60_000))
 
     assert time.process_time() - began < 3
+
+
+def test_values_on_the_line_of_the_metadata_are_written_anew() -> None:
+    assert rewritten(f"{{a: {SEALED}, sops: {{mac: {SEALED}}}}}\n", tree(a="1")) is None
