@@ -141,7 +141,7 @@ def read(metadata: Mapping[str, str]) -> tuple[Origin, ...]:
     """
     try:
         first, *parts = _DECODER.decode(metadata.get(RECORD, "[]"))
-    except (msgspec.MsgspecError, ValueError):
+    except (msgspec.MsgspecError, ValueError, RecursionError):
         return ()
     facts = {k: v for k, v in metadata.items() if k == VERIFIED or k.startswith(FACT)}
     return (msgspec.structs.replace(first, facts=facts), *parts)

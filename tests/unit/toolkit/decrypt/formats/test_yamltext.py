@@ -179,5 +179,18 @@ def test_time_for_comments_grows_with_the_length_of_the_file_only() -> None:
     assert time.process_time() - began < 3
 
 
-def test_values_on_the_line_of_the_metadata_are_written_anew() -> None:
-    assert rewritten(f"{{a: {SEALED}, sops: {{mac: {SEALED}}}}}\n", tree(a="1")) is None
+@pytest.mark.parametrize(
+    ("source", "plain"),
+    [
+        (f"{{a: {SEALED}, sops: {{mac: {SEALED}}}}}\n", tree(a="1")),
+        (f"a: {SEALED}\n{BLOCK}", tree(a=None)),
+        (f"a:\n    b: x\n{BLOCK}", tree(a="x")),
+        (f"a:\n    - x\n{BLOCK}", tree(a="x")),
+        (f"- a: {SEALED}\n", tree(a="x")),
+        (f"? [a]\n: x\n{BLOCK}", tree(a="x")),
+        (f"a: [{NOTE}]\n{BLOCK}", tree(a=[Comment("note")])),
+    ],
+    ids=["one-line", "null", "mapping", "list", "root", "key", "comment"],
+)
+def test_what_sops_does_not_lay_out_so_is_written_anew(source: str, plain: list[Branch]) -> None:
+    assert rewritten(source, plain) is None
