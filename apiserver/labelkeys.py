@@ -7,9 +7,9 @@ import re
 from typing import Final
 
 from apiserver import status
+from toolkit import dnsnames
 
 _NAME: Final = re.compile(r"([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9]")
-_SUBDOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _INTEGER: Final = re.compile(r"[-+]?[0-9]+")
 _RULE: Final = (
     "must consist of alphanumeric characters, '-', '_' or '.', and must start and end with an"
@@ -79,7 +79,7 @@ def _wrong_prefix(prefix: str) -> list[str]:
     wrong = []
     if len(prefix) > _LONGEST_PREFIX:
         wrong.append(f"prefix part must be no more than {_LONGEST_PREFIX} bytes")
-    if not _SUBDOMAIN.fullmatch(prefix):
+    if not dnsnames.SUBDOMAIN.fullmatch(prefix):
         wrong.append(_PREFIX_RULE)
     return wrong
 

@@ -1,10 +1,9 @@
 """A row of ``create``: a kind and its flags; and the manifests made from it."""
 
 import dataclasses
-import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any, Final
+from typing import Any
 
 import msgspec
 from msgspec import Struct
@@ -14,10 +13,8 @@ from cli.creating import flags
 from cli.creating.flags import Flag, Values
 from crds import misfits
 from crds.kind import Kind
+from toolkit import dnsnames
 from toolkit.objects import Json
-
-_NAME: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
-_LONGEST: Final = 253
 
 Finish = Callable[[Values, Json], None]
 """Completes a spec, or refuses the typed values with a UsageError."""
@@ -90,7 +87,7 @@ def metadata(name: str, namespace: str, pairs: Iterable[str]) -> Json:
     Raises:
         UsageError: one is not such a pair, or no object can have this name.
     """
-    if len(name) > _LONGEST or not _NAME.fullmatch(name):
+    if not dnsnames.is_subdomain(name):
         raise errors.UsageError(
             f"{name!r} is not a name of an object: write lower case letters, digits, '-' and '.', "
             "a letter or digit first and last"

@@ -10,6 +10,7 @@ import click
 from cli import errors, loading, progress
 from cli.creating.flags import words
 from cli.installing import components
+from toolkit import dnsnames
 
 if TYPE_CHECKING:
     from cli.installing import manifests
@@ -23,7 +24,6 @@ _EXTRA: Final = frozenset(
 )
 """Components that Flux does not install by default."""
 _LEVELS: Final = ("trace", "debug", "info", "error")
-_DOMAIN: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?(\.[a-z0-9]([-a-z0-9]*[a-z0-9])?)*")
 _REGISTRY: Final = re.compile(r"[A-Za-z0-9][A-Za-z0-9.-]*(:[0-9]+)?(/[a-z0-9][a-z0-9._-]*)*/?")
 _OPTIONS: Final = (
     click.option(
@@ -129,7 +129,7 @@ def choice(arguments: dict[str, Any], *, namespace: str) -> "manifests.Choice":
     """
     _require_version(arguments.pop("wanted_version", ""))
     for name, flag, pattern in (
-        ("domain", "--cluster-domain", _DOMAIN),
+        ("domain", "--cluster-domain", dnsnames.SUBDOMAIN),
         ("registry", "--registry", _REGISTRY),
     ):
         if arguments[name] and not pattern.fullmatch(arguments[name]):

@@ -1,15 +1,14 @@
 """The name of a release, as Helm takes it and Flux makes it."""
 
 import hashlib
-import re
 from typing import Final
+
+from toolkit import dnsnames
 
 LONGEST: Final = 53
 """Characters; Helm leaves room for suffixes of objects' names (``validation.go``)."""
 
 _HASH: Final = 12
-_LABEL: Final = r"[a-z0-9]([-a-z0-9]*[a-z0-9])?"
-_NAME: Final = re.compile(rf"{_LABEL}(\.{_LABEL})*")
 
 
 def release_name(name: str, *, chosen: str = "", target_namespace: str = "") -> str:
@@ -31,4 +30,4 @@ def shortened(name: str) -> str:
 
 def fits(name: str) -> bool:
     """Tell whether Helm takes the name (``chartutil.ValidateReleaseName``)."""
-    return len(name) <= LONGEST and _NAME.fullmatch(name) is not None
+    return len(name) <= LONGEST and dnsnames.SUBDOMAIN.fullmatch(name) is not None

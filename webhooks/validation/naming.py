@@ -4,24 +4,22 @@ import re
 from collections.abc import Iterator, Mapping
 from typing import Final, Protocol
 
+from toolkit import dnsnames
 from webhooks.validation.rule import Fault, Rule, WithSpec
 
-_LABEL: Final = re.compile(r"[a-z0-9]([-a-z0-9]*[a-z0-9])?")
-_SUBDOMAIN: Final = re.compile(rf"{_LABEL.pattern}(\.{_LABEL.pattern})*")
 _QUALIFIED: Final = re.compile(r"[A-Za-z0-9]([-A-Za-z0-9_.]*[A-Za-z0-9])?")
 
 
 def object_name(text: str) -> str:
     """Return why a text is no valid object name (RFC 1123 subdomain); empty if it is."""
-    if len(text) <= 253 and _SUBDOMAIN.fullmatch(text):
+    if dnsnames.is_subdomain(text):
         return ""
     return "no object can have this name" if text else "the name is empty"
 
 
 def namespace_name(text: str) -> str:
     """Return why a text is no valid namespace name (RFC 1123 label); empty if it is."""
-    fits = len(text) <= 63 and _LABEL.fullmatch(text)
-    return "" if fits else "no namespace can have this name"
+    return "" if dnsnames.is_label(text) else "no namespace can have this name"
 
 
 def label_key(text: str) -> str:
