@@ -139,7 +139,6 @@ class Server:
         self.connections = Connections(Limits.fitting(_CONNECTIONS, request_bytes=_REQUEST_BYTES))
         self._running = _Running()
         self._running.idle.set()
-        """New connections are unwelcome; requests are still answered."""
         self.closed = False
         """Requests are sent elsewhere."""
 

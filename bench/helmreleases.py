@@ -25,6 +25,7 @@ from bench.measure import Phase
 from cli import status
 from tests.fakes.chartrepository import ChartRepository
 from toolkit.objects import GroupVersionKind, Json
+from toolkit.release import names
 
 NAMESPACE: Final = "bench-helm"
 FLOOR: Final = "bench-helm-floor"
@@ -143,7 +144,7 @@ def _objects(name: str) -> list[Json]:
     # What does not compress stands for the chart, whose templates are a part of the record.
     told = json.dumps(objects).encode() + os.urandom(_CHART_BYTES)
     record = base64.b64encode(base64.b64encode(gzip.compress(told))).decode()
-    metadata = {"name": f"sh.helm.release.v1.{name}.v1", "namespace": FLOOR}
+    metadata = {"name": names.record(name, 1), "namespace": FLOOR}
     secret = {"apiVersion": "v1", "kind": "Secret", "metadata": metadata, "data": {"r": record}}
     return [secret, *objects]
 

@@ -36,6 +36,14 @@ def chart_name(*, namespace: str, name: str, told: str = "") -> str:
     return other if told.partition("/")[2] == other else f"{namespace}-{name}"
 
 
+def chart_names(*, namespace: str, name: str) -> tuple[str, str]:
+    """Return both names that the HelmChart of a HelmRelease can have, Flux's first."""
+    return (
+        chart_name(namespace=namespace, name=name),
+        other_chart_name(namespace=namespace, name=name),
+    )
+
+
 def other_chart_name(*, namespace: str, name: str) -> str:
     """Return the name of the HelmChart where another owner has the HelmChart with Flux's name.
 

@@ -61,6 +61,15 @@ def found(pattern: str, text: str) -> bool:
     return made.search(text[: max(1, _STEPS // made.programsize)]) is not None
 
 
+def size(pattern: str) -> int:
+    """Return how many instructions a pattern compiles to.
+
+    Raises:
+        ValueError: see ``compiled``.
+    """
+    return int(compiled(pattern).programsize)
+
+
 def fits(pattern: str, text: str) -> bool:
     """Tell whether a pattern matches the whole text; an invalid pattern matches nothing."""
     try:

@@ -186,7 +186,6 @@ class Endpoint:
         self._in_flight = 0
         self._idle = asyncio.Event()
         self._idle.set()
-        self._draining = False
 
     def application(self) -> web.Application:
         """Return the web application."""
@@ -199,7 +198,6 @@ class Endpoint:
 
     async def drain(self, *, linger: float, grace: float) -> None:
         """Answer for ``linger`` seconds more, and wait ``grace`` seconds for running reviews."""
-        self._draining = True
         self.connections.retire()
         await asyncio.sleep(linger)
         with contextlib.suppress(TimeoutError):
@@ -253,7 +251,7 @@ class Endpoint:
         return web.Response(body=body, content_type=_JSON)
 
     async def _readyz(self, _: web.Request) -> web.Response:
-        if self._draining:
+        if self.connections.retiring:
             return web.Response(status=503, text="draining")
         return web.Response(text="ok")
 

@@ -144,17 +144,10 @@ class Tenancy:
             raise _denied([("spec.serviceAccountName", error)]) from error
 
     async def _holds(self, user: User, power: Power) -> bool:
-        if user.name == power.user:
+        if power.belongs_to(user.name):
             return True
-        for verb in power.verbs:
-            if await self._authorize.allowed(
-                user,
-                verb=verb,
-                group="",
-                resource=power.resource,
-                namespace=power.namespace,
-                name=power.name,
-            ):
+        for each in power.attributes():
+            if await self._authorize.allowed(user, **each):
                 return True
         return False
 

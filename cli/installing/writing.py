@@ -107,7 +107,7 @@ async def _require_served(api: Client, objects: Sequence[Json]) -> None:
         UsageError: the cluster does not serve one.
     """
     for group, component in components.NEEDS.items():
-        kinds = sorted({gvk_of(each) for each in objects if gvk_of(each).group == group})
+        kinds = sorted({gvk for gvk in map(gvk_of, objects) if gvk.group == group})
         for gvk in kinds:
             try:
                 await api.mapper.resource(gvk)

@@ -20,6 +20,7 @@ from toolkit.apply import bounded
 from toolkit.kube import errors
 from toolkit.kube.client import Client
 from toolkit.objects import GroupVersionKind, Json, dig
+from toolkit.release import names
 
 _SECRET: Final = GroupVersionKind("", "v1", "Secret")
 _AT_ONCE: Final = 8
@@ -61,7 +62,7 @@ def _place(obj: Json) -> tuple[str, str] | None:
     namespace = dig(obj, "status", "storageNamespace")
     if not history or not namespace or not history[0].get("name"):
         return None
-    return namespace, f"sh.helm.release.v1.{history[0]['name']}.v{history[0].get('version')}"
+    return namespace, names.record(history[0]["name"], history[0].get("version"))
 
 
 async def _chart(api: Client, place: tuple[str, str]) -> tuple[str, Any] | None:

@@ -10,7 +10,7 @@ from collections import defaultdict
 from collections.abc import Callable
 from typing import Final
 
-from crds.helm import OWNER_NAME, OWNER_NAMESPACE, HelmRelease, chart_name, other_chart_name
+from crds.helm import OWNER_NAME, OWNER_NAMESPACE, HelmRelease, chart_names
 from crds.source_helm import HelmChart
 from toolkit.errors import WaitingError
 from toolkit.kube.informer import Change
@@ -75,5 +75,5 @@ def _owner(found: HelmChart) -> str:
     """Return the namespace of the HelmRelease that a HelmChart was made for; empty if for none."""
     labels = found.metadata.labels
     namespace, name = labels.get(OWNER_NAMESPACE, ""), labels.get(OWNER_NAME, "")
-    names = {make(namespace=namespace, name=name) for make in (chart_name, other_chart_name)}
+    names = chart_names(namespace=namespace, name=name)
     return namespace if found.metadata.name in names else ""

@@ -56,17 +56,12 @@ class Pushing:
                 )
 
     async def _holds(self, author: User, power: Power) -> bool:
-        if author.name == power.user and author.name:
+        if not author.name:
+            return False
+        if power.belongs_to(author.name):
             return True
-        for verb in power.verbs if author.name else ():
-            attributes = {
-                "verb": verb,
-                "group": "",
-                "resource": power.resource,
-                "namespace": power.namespace,
-                "name": power.name,
-            }
-            spec = reviews.question(author, resourceAttributes=attributes)
+        for each in power.attributes():
+            spec = reviews.question(author, resourceAttributes=each)
             if (await reviews.allowed(self.api, spec)).allowed:
                 return True
         return False

@@ -14,7 +14,7 @@ from collections import OrderedDict
 from typing import Final, Protocol
 
 from crds import HELM_RELEASE
-from crds.helm import OWNER_NAME, OWNER_NAMESPACE, chart_name, other_chart_name
+from crds.helm import OWNER_NAME, OWNER_NAMESPACE, chart_name, chart_names
 from crds.source_helm import HelmChart
 from toolkit.errors import TransientError
 from toolkit.kube.errors import NoMatchError, NotFoundError
@@ -51,7 +51,8 @@ class Charging:
         meta = obj.metadata
         owner = ObjectKey(meta.labels.get(OWNER_NAMESPACE, ""), meta.labels.get(OWNER_NAME, ""))
         # Only the helm-controller names a HelmChart so. A copy under another name is its author's.
-        made = owner.namespace and meta.name in _names(owner)
+        names = chart_names(namespace=owner.namespace, name=owner.name)
+        made = owner.namespace and meta.name in names
         if not made or owner.namespace == meta.namespace:
             return meta.namespace
         known = (meta.uid, meta.generation, owner)
@@ -85,11 +86,6 @@ def _wants(release: Json, chart: ObjectKey) -> bool:
     return source is not None and bool(
         (source.get("namespace") or own.namespace) == chart.namespace
     )
-
-
-def _names(owner: ObjectKey) -> tuple[str, str]:
-    of = {"namespace": owner.namespace, "name": owner.name}
-    return chart_name(**of), other_chart_name(**of)
 
 
 def _unwanted(chart: ObjectKey, owner: ObjectKey, why: str) -> TransientError:

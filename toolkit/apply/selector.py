@@ -81,7 +81,7 @@ def _size(pattern: str) -> int:
     if _PLAIN.fullmatch(pattern) or len(pattern) > _MAX_PATTERN:
         return 0
     try:
-        return int(regexp.compiled(pattern).programsize)
+        return regexp.size(pattern)
     except ValueError:
         return 0
 

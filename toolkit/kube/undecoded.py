@@ -156,7 +156,7 @@ def why(found: Undecoded, model: type[Any], *, meanwhile: str = _IDLE) -> str:
     if isinstance(found.error, msgspec.ValidationError):
         document = _attempt(lambda: msgspec.json.decode(found.raw))
     told = misfits.told(found.error, document, model)
-    held = _metadata(_outline(found.raw).metadata).deletion_timestamp
+    held = identity(found).deletion_timestamp
     waiting = "; its deletion waits for that, too" if held else ""
     return f"the object cannot be read, and {meanwhile} until it can: {told}{waiting}"
 

@@ -88,9 +88,8 @@ class WorkerPool:
     """Runs operations of one kind of worker, at most ``size`` at once for one flow.
 
     A flow may have ``spares`` more while operations last. ``slots`` says how many processes there
-    are for all flows together. Besides code a worker opens what
-    is below ``reads``, which must exist when it starts, and below ``writes``, which it may change;
-    those are made.
+    are for all flows together. Besides code a worker opens what is below ``reads``, which must
+    exist when it starts, and below ``writes``, which it may change; those are made.
     """
 
     def __init__(

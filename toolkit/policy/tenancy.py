@@ -110,6 +110,21 @@ class Power:
             return ""
         return f"system:serviceaccount:{self.namespace}:{self.name}"
 
+    def belongs_to(self, user: str) -> bool:
+        """Tell whether the user is the account itself."""
+        return bool(self.user) and user == self.user
+
+    def attributes(self) -> Iterator[dict[str, str]]:
+        """Yield what to ask the API server, of which one permission is enough."""
+        for verb in self.verbs:
+            yield {
+                "verb": verb,
+                "group": "",
+                "resource": self.resource,
+                "namespace": self.namespace,
+                "name": self.name,
+            }
+
     def refusal(self, user: str, *, named: bool = True) -> AccessDeniedError:
         """Return the denial with its remedy.
 

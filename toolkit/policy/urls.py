@@ -98,7 +98,7 @@ def canonical_pattern(pattern: str) -> str:
     address = f"{user}@{address}" if user else address
     segments = found["path"].removesuffix("/").split("/")
     if scheme == _SSH and not user and segments[1:2] and _is_home(segments[1]):
-        raise UnclearURLError("its path is in the home directory of whoever signs in")
+        raise UnclearURLError("its path is in the home directory of the user, but it names no user")
     return f"{scheme}://{address}" + "/".join(["", *map(_segment, segments[1:])])
 
 

@@ -1,4 +1,4 @@
-"""The name of a release, as Helm takes it and Flux makes it."""
+"""The name of a release, as Helm takes it and Flux makes it, and those of its records."""
 
 import hashlib
 from typing import Final
@@ -26,6 +26,11 @@ def shortened(name: str) -> str:
         return name
     digest = hashlib.sha256(name.encode()).hexdigest()[:_HASH]
     return f"{name[: LONGEST - _HASH - 1]}-{digest}"
+
+
+def record(name: str, version: int) -> str:
+    """Return the name of the Secret in which Helm keeps a version of a release."""
+    return f"sh.helm.release.v1.{name}.v{version}"
 
 
 def fits(name: str) -> bool:

@@ -101,7 +101,7 @@ def _selectors(found: Iterator[tuple[str, _Changes]]) -> Iterator[Fault]:
             if text and (why := patterns.problem(f"^(?:{text})$")):
                 yield Fault(f"{field}.{name}", why, text)
             elif text:
-                size += patterns.size(f"^(?:{text})$")
+                size += regexp.size(f"^(?:{text})$")
         if size > regexp.MOST_INSTRUCTIONS:
             yield Fault(field, patterns.TOO_LARGE)
             return

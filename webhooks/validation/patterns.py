@@ -20,8 +20,3 @@ def problem(pattern: str) -> str:
     except ValueError as exc:
         return str(exc)
     return ""
-
-
-def size(pattern: str) -> int:
-    """Return how many instructions a pattern compiles to, which has no problem."""
-    return int(regexp.compiled(pattern).programsize)

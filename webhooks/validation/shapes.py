@@ -107,7 +107,7 @@ def _patterns(paths: tuple[str, ...]) -> Find[Json]:
                 if why := patterns.problem(str(text)):
                     yield Fault(place, why, str(text))
                     continue
-                size += patterns.size(str(text))
+                size += regexp.size(str(text))
                 if size > regexp.MOST_INSTRUCTIONS:
                     yield Fault(place, patterns.TOO_LARGE, str(text))
                     return

@@ -56,7 +56,7 @@ def _patterns(obj: WithSpec[Signed]) -> Iterator[Fault]:
             why = exc.finding.removeprefix(f"{_IDENTITIES}: ").removeprefix(f"{_IDENTITIES} ")
             yield Fault(f"{_IDENTITIES}[{number}]", why)
             continue
-        size += patterns.size(identity.issuer) + patterns.size(identity.subject)
+        size += regexp.size(identity.issuer) + regexp.size(identity.subject)
         if size > regexp.MOST_INSTRUCTIONS:
             yield Fault(f"{_IDENTITIES}[{number}]", patterns.TOO_LARGE)
             return

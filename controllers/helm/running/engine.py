@@ -44,8 +44,7 @@ class Target:
     """A release: its owner, its name and namespaces, and the client to act with.
 
     ``cluster`` is the key under which workers cache the discovery of the API server. ``followed``
-    tells whether a watch shows the records of the release. ``keeps`` is what no action
-    deletes.
+    tells whether a watch shows the records of the release. ``keeps`` is what no action deletes.
     """
 
     owner: ObjectKey

@@ -14,6 +14,7 @@ from controllers.helm.running.work import Work
 from toolkit.errors import PenstockError, WaitingError
 from toolkit.kube.errors import ForbiddenError, NotFoundError
 from toolkit.kube.secrets import SECRET
+from toolkit.release import names
 
 _LOOK_AGAIN_SECONDS: Final = 10.0
 """How often the storage of a cluster is read whose records no watch shows."""
@@ -49,7 +50,7 @@ async def require_unlocked(work: Work) -> None:
 
 async def _writer(work: Work, found: Seen) -> Writer:
     target = work.target
-    name = f"sh.helm.release.v1.{target.name}.v{found.version}"
+    name = names.record(target.name, found.version)
     try:
         secret = await target.client.get(SECRET, name, target.storage_namespace, metadata_only=True)
     except (ForbiddenError, NotFoundError):

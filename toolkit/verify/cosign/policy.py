@@ -154,7 +154,7 @@ def _size(field: str, pattern: str) -> int:
             f"spec.verify.matchOIDCIdentity has an {field} of more than {regexp.LONGEST} characters"
         )
     try:
-        return int(regexp.compiled(pattern).programsize)
+        return regexp.size(pattern)
     except ValueError as exc:
         raise VerificationError(f"spec.verify.matchOIDCIdentity: '{pattern}' is {exc}") from exc
 
