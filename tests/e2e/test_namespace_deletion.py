@@ -53,10 +53,7 @@ async def test_release_leaves_no_objects_of_the_cluster(space: Space) -> None:
 
 
 @pytest.mark.parametrize("allowed", [True, False], ids=["allowed", "denied"])
-async def test_account_that_goes_with_its_namespace(
-    space: Space,
-    allowed: bool,  # noqa: FBT001
-) -> None:
+async def test_account_that_goes_with_its_namespace(space: Space, *, allowed: bool) -> None:
     account = {"name": "tenant", "namespace": space.namespace}
     binding = {
         "apiVersion": f"{RBAC}/v1",

@@ -167,9 +167,9 @@ def _handler(server: Aggregated) -> type[BaseHTTPRequestHandler]:
             self.end_headers()
             self.wfile.write(text)
 
-        do_GET = do_PATCH = do_DELETE = do_POST = answer  # noqa: N815
+        do_GET = do_PATCH = do_DELETE = do_POST = answer  # noqa: N815 - the names of http.server
 
-        def log_message(self, format: str, *args: object) -> None:  # noqa: A002
+        def log_message(self, format: str, *args: object) -> None:  # noqa: A002 - as in http.server
             """Write nothing."""
 
     return Handler

@@ -6,9 +6,9 @@ from typing import Any
 
 import pytest
 
-from tests.contract.apply.widgets import definition
 from tests.tools import rights
 from tests.tools.waiting import until
+from tests.tools.widgets import sized
 from toolkit.apply import diff, ownership, prune, retention
 from toolkit.apply.options import ApplyOptions
 from toolkit.apply.ownership import KUSTOMIZE_GROUP, Owner
@@ -57,7 +57,7 @@ async def test_definition_is_pruned_only_after_its_last_object(
     apply: Any, make: Any, api: Client, keeper: Owner, group: str
 ) -> None:
     widget = make(f"{group}/v1", "Widget", "one", spec={"size": 1})
-    changes = await apply(definition(group), options=ApplyOptions(owner=keeper))
+    changes = await apply(sized(group), options=ApplyOptions(owner=keeper))
     others = dataclasses.replace(keeper, name="others")
     await _served(api, gvk_of(widget))
     made = await apply(widget, options=ApplyOptions(owner=others))
@@ -80,7 +80,7 @@ async def test_definition_that_a_watch_shows_is_looked_at_again(
     """A watch saves the read of an object before its deletion."""
     options = ApplyOptions(owner=keeper)
     await apply(
-        definition(group),
+        sized(group),
         make(f"{group}/v1", "Widget", "one", spec={"size": 1}),
         options=options,
     )
@@ -101,7 +101,7 @@ async def test_plan_shows_no_deletion_of_a_definition_in_use(
 ) -> None:
     options = ApplyOptions(owner=keeper)
     widget = make(f"{group}/v1", "Widget", "one", spec={"size": 1})
-    changes = await apply(definition(group), widget, options=options)
+    changes = await apply(sized(group), widget, options=options)
     remaining = [ownership.own(widget, keeper)]
 
     findings = await diff.diff(api, remaining, options=options, inventory=changes.refs)
@@ -112,7 +112,7 @@ async def test_plan_shows_no_deletion_of_a_definition_in_use(
 async def test_definition_is_kept_where_its_objects_may_not_be_listed(
     api: Client, apply: Any, keeper: Owner, group: str, kubectl: Any
 ) -> None:
-    await apply(definition(group), options=ApplyOptions(owner=keeper))
+    await apply(sized(group), options=ApplyOptions(owner=keeper))
     name = f"widgets.{group}"
     user = f"system:serviceaccount:{keeper.namespace}:blind"
     blind = api.impersonating(user)
@@ -131,7 +131,7 @@ async def test_definition_without_a_served_version_counts_as_in_use(
     api: Client, apply: Any, keeper: Owner, group: str
 ) -> None:
     """The store may hold objects that nobody can list."""
-    hidden = definition(group)
+    hidden = sized(group)
     hidden["spec"]["versions"][0]["served"] = False
     changes = await apply(hidden, options=ApplyOptions(owner=keeper))
 

@@ -6,8 +6,8 @@ from typing import Any
 import pytest
 
 from controlplane.errors import ControlPlaneError
-from tests.contract.apply.widgets import definition
 from tests.tools import rights
+from tests.tools.widgets import sized
 from toolkit.apply.changes import ApplyError
 
 
@@ -25,7 +25,7 @@ def _kinds(changes: Any) -> list[str]:
 async def test_a_crd_and_its_object_in_one_set(apply: Any, make: Any, group: str) -> None:
     widget = make(f"{group}/v1", "Widget", "one", spec={"size": 1})
 
-    changes = await apply(widget, make.config_map(), definition(group))
+    changes = await apply(widget, make.config_map(), sized(group))
 
     assert _kinds(changes) == ["CustomResourceDefinition", "ConfigMap", "Widget"]
     assert {entry.action for entry in changes.entries} == {"created"}
@@ -34,10 +34,10 @@ async def test_a_crd_and_its_object_in_one_set(apply: Any, make: Any, group: str
 async def test_a_changed_crd_and_an_object_of_the_new_schema(
     apply: Any, make: Any, group: str
 ) -> None:
-    await apply(definition(group), make(f"{group}/v1", "Widget", "one", spec={"size": 1}))
+    await apply(sized(group), make(f"{group}/v1", "Widget", "one", spec={"size": 1}))
     richer = make(f"{group}/v1", "Widget", "one", spec={"size": 1, "colour": "red"})
 
-    changes = await apply(definition(group, properties={"colour": {"type": "string"}}), richer)
+    changes = await apply(sized(group, colour={"type": "string"}), richer)
 
     assert [entry.action for entry in changes.entries] == ["configured", "configured"]
 
@@ -48,7 +48,7 @@ async def test_a_bad_object_of_a_new_kind_stops_its_stage(
     bad = make(f"{group}/v1", "Widget", "bad", spec={"size": "large"})
 
     with pytest.raises(ApplyError, match=f"Widget/{make.namespace}/bad dry-run failed") as caught:
-        await apply(bad, make.config_map(), definition(group))
+        await apply(bad, make.config_map(), sized(group))
 
     assert _kinds(caught.value.changes) == ["CustomResourceDefinition"]
     with pytest.raises(ControlPlaneError, match="NotFound"):
@@ -59,7 +59,7 @@ async def test_a_bad_object_elsewhere_keeps_the_crd_out(
     apply: Any, make: Any, group: str, kubectl: Any
 ) -> None:
     with pytest.raises(ApplyError, match="Bad_Name"):
-        await apply(definition(group), make.config_map("Bad_Name"))
+        await apply(sized(group), make.config_map("Bad_Name"))
 
     with pytest.raises(ControlPlaneError, match="NotFound"):
         kubectl("get", "crd", f"widgets.{group}")

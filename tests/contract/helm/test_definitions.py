@@ -6,10 +6,10 @@ from typing import Any, Literal
 
 import pytest
 
-from tests.contract.helm.widgets import definition
 from tests.contract.helm.world import World, statuses
 from tests.tools import namespaces
 from tests.tools.waiting import until
+from tests.tools.widgets import definition
 from toolkit.objects import Json
 
 pytestmark = pytest.mark.asyncio(loop_scope="session")
@@ -27,7 +27,7 @@ class Widgets:
     def chart(self, **properties: Json) -> Path:
         widget = {"apiVersion": f"{self.group}/v1", "kind": "Widget", "metadata": {"name": "one"}}
         return self.world.chart(
-            crds__widget_yaml=definition(self.group, **properties),
+            crds__widget_yaml=json.dumps(definition(self.group, **properties)),
             templates__widget_yaml=json.dumps(widget),
         )
 
@@ -114,7 +114,7 @@ async def test_definitions_of_disabled_dependencies_are_left_alone(
         Chart_yaml=OPTIONAL,
         values_yaml="colour: red\nextra: {enabled: false}\n",
         charts__optional__Chart_yaml="apiVersion: v2\nname: optional\nversion: 1.0.0\n",
-        charts__optional__crds__widget_yaml=definition(widgets.group),
+        charts__optional__crds__widget_yaml=json.dumps(definition(widgets.group)),
     )
     if action == "upgrade":
         await world.run("install", world.chart())
@@ -133,7 +133,7 @@ async def test_what_is_no_definition_is_ignored(world: World, widgets: Widgets) 
     other = json.dumps(
         {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "mine"}, "data": {"x": "y"}}
     )
-    chart = world.chart(crds__all_yaml=f"{other}\n---\n{definition(widgets.group)}")
+    chart = world.chart(crds__all_yaml=f"{other}\n---\n{json.dumps(definition(widgets.group))}")
 
     made = await world.run("install", chart, crds="CreateReplace")
 
@@ -180,7 +180,8 @@ async def test_release_of_objects_that_are_all_gone_is_uninstalled(
 ) -> None:
     widget = {"apiVersion": f"{widgets.group}/v1", "kind": "Widget", "metadata": {"name": "one"}}
     chart = world.chart(
-        crds__widget_yaml=definition(widgets.group), templates__configmap_yaml=json.dumps(widget)
+        crds__widget_yaml=json.dumps(definition(widgets.group)),
+        templates__configmap_yaml=json.dumps(widget),
     )
     await world.run("install", chart, crds="Create")
     await undefine(world, widgets)

@@ -6,10 +6,10 @@ import json
 
 import pytest
 
-from tests.contract.helm.widgets import definition
 from tests.contract.helm.world import World, hook, statuses
 from tests.tools.administrator import RefusedError
 from tests.tools.waiting import until
+from tests.tools.widgets import definition
 from toolkit.apply import retention
 from toolkit.apply.retention import DEFINITION, Retention
 from toolkit.helm.keeping import Keeping
@@ -95,7 +95,7 @@ async def test_hook_that_deletes_the_namespace_does_not(world: World, policy: st
 async def test_upgrade_and_uninstallation_keep_a_definition_in_use(world: World) -> None:
     """The object is of somebody else: it comes from no chart."""
     acted, kept = keeping(world)
-    defined = definition(group(world))
+    defined = json.dumps(definition(group(world)))
     await acted.run("install", world.chart(templates__widgets_yaml=defined))
     place = f"/apis/{group(world)}/v1/namespaces/{world.namespace}/widgets"
     widget = {"apiVersion": f"{group(world)}/v1", "kind": "Widget", "metadata": {"name": "one"}}

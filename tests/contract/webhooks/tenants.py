@@ -23,6 +23,7 @@ KUSTOMIZATION = GroupVersionKind(*crds.KUSTOMIZATION.gvk)
 HELM_RELEASE = GroupVersionKind(*crds.HELM_RELEASE.gvk)
 GIT_REPOSITORY = GroupVersionKind(*crds.GIT_REPOSITORY.gvk)
 SOURCE_POLICY = GroupVersionKind(*crds.SOURCE_POLICY.gvk)
+IMAGE_UPDATE_AUTOMATION = GroupVersionKind(*crds.IMAGE_UPDATE_AUTOMATION.gvk)
 REQUIRE_ACCOUNT = "policy.penstock.dev/require-service-account"
 OWN: Json = {
     "apiGroups": [KUSTOMIZATION.group, HELM_RELEASE.group, GIT_REPOSITORY.group],
@@ -108,6 +109,18 @@ class Tenant:
             "kind": GIT_REPOSITORY.kind,
             "metadata": {"name": "app", "namespace": self.namespace},
             "spec": {"interval": "1m", "url": url, **spec},
+        }
+
+    def automation(self) -> Json:
+        return {
+            "apiVersion": IMAGE_UPDATE_AUTOMATION.api_version,
+            "kind": IMAGE_UPDATE_AUTOMATION.kind,
+            "metadata": {"name": "pushes", "namespace": self.namespace},
+            "spec": {
+                "interval": "1m",
+                "sourceRef": {"kind": "GitRepository", "name": "app"},
+                "git": {"commit": {"author": {"email": "a@example.com"}}, "push": {"branch": "b"}},
+            },
         }
 
     def policy(self, **spec: Any) -> Json:

@@ -258,16 +258,7 @@ async def test_tenant_uses_no_secret_of_others_in_any_field(tenant: Tenant) -> N
     verified = {"sourceRef": source, "chart": "a", "verify": keys}
     release = tenant.release(serviceAccountName="robot", chart={"spec": verified})
     del release["spec"]["chartRef"]
-    automation = {
-        "apiVersion": f"{IMAGES}/v1",
-        "kind": "ImageUpdateAutomation",
-        "metadata": {"name": "pushes", "namespace": tenant.namespace},
-        "spec": {
-            "interval": "1m",
-            "sourceRef": {"kind": "GitRepository", "name": "app"},
-            "git": {"commit": {"author": {"email": "a@example.com"}}, "push": {"branch": "b"}},
-        },
-    }
+    automation = tenant.automation()
     proxied = tenant.repository(proxySecretRef={"name": "proxy"})
     await tenant.admin.apply(tenant.repository(secretRef={"name": "deploy"}), manager="test")
 
@@ -300,16 +291,7 @@ async def test_the_author_of_an_automation_is_recorded(tenant: Tenant) -> None:
     own = {**OWN, "apiGroups": [IMAGES]}
     mallory, bob = await tenant.may("mallory", own), await tenant.may("bob", own)
     await tenant.admin.apply(tenant.repository(), manager="test")
-    automation: Json = {
-        "apiVersion": f"{IMAGES}/v1",
-        "kind": "ImageUpdateAutomation",
-        "metadata": {"name": "pushes", "namespace": tenant.namespace},
-        "spec": {
-            "interval": "1m",
-            "sourceRef": {"kind": "GitRepository", "name": "app"},
-            "git": {"commit": {"author": {"email": "a@example.com"}}, "push": {"branch": "b"}},
-        },
-    }
+    automation = tenant.automation()
     forged = {"annotations": {AUTHOR: '{"user": "admin", "groups": ["system:masters"]}'}}
 
     def author(obj: Json) -> str:

@@ -121,10 +121,10 @@ class Bench:
                     references=self.references,
                     source_policy=AnySource(),
                     proposals=Proposals(http=self.http),
-                    # no object here has an author, so nobody is asked
                     pushing=Pushing(
-                        api=None, installation=Installation(namespace="penstock-system")
-                    ),  # type: ignore[arg-type]
+                        api=None,  # type: ignore[arg-type]  # no object here has an author to ask for
+                        installation=Installation(namespace="penstock-system"),
+                    ),
                     branches=Branches(
                         automations=self._automations,
                         lookup=lambda key: self.lookup("GitRepository", key),
